@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # The tests start many processes; without compiled modules each takes longer to begin.
 unexport PYTHONDONTWRITEBYTECODE
 
-EXTRAS := dev,docs,export,languages,server,mcp,agent,langgraph,langchain,llama-index,openai-agents
+EXTRAS := dev,docs,code,export,languages,server,mcp,agent,langgraph,langchain,llama-index,openai-agents
 BIN := .venv/bin
 # Hold the directory that .venv was made for; scripts/make_environment.sh reads them too.
 PRODUCT := .venv/installed-product

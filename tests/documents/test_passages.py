@@ -182,7 +182,7 @@ def test_an_empty_file_of_any_kind_and_one_that_went_away_are_told(file, tmp_pat
 
 def test_the_end_of_a_name_says_the_reader_in_any_case(file, tmp_path):
     assert find_reader(tmp_path / "A.PDF").name == "PDF"
-    assert find_reader(tmp_path / "a.py") is None
+    assert find_reader(tmp_path / "a.cob") is None
     # A document without text says so, or why.
     for content in ("\n \n", "<!-- nothing -->"):
         assert len(read(file("a.md", content))) == 1

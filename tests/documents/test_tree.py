@@ -13,7 +13,7 @@ def names(root):
 
 
 def test_documents_are_found_at_any_depth_in_the_order_of_their_names(file, tmp_path):
-    for name in ("b.md", "a/deep/c.TXT", "a/x.pdf", "z.htm", "picture.png", "code.py"):
+    for name in ("b.md", "a/deep/c.TXT", "a/x.pdf", "z.htm", "picture.png", "code.cob"):
         file(f"notes/{name}", "x")
     assert names(tmp_path / "notes") == ["a/deep/c.TXT", "a/x.pdf", "b.md", "z.htm"]
 

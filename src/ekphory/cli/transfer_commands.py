@@ -61,9 +61,12 @@ class DocumentFlags:
             "--prune", help="Forget documents that were imported from here and are gone."
         ),
     ] = False
-    pool: Annotated[str | None, _document_option(help="Where they go; else reference_library.")] = (
-        None
-    )
+    pool: Annotated[
+        str | None,
+        _document_option(
+            help="Where they go; else reference_library, and source code reference_code."
+        ),
+    ] = None
     name: Annotated[
         str | None,
         _document_option(
@@ -113,10 +116,10 @@ class DocumentFlags:
             InvalidInput: One cannot be used.
         """
         from ekphory.documents.blocks import Exclusion
-        from ekphory.importers.documents import DOCUMENT_POOL, DocumentOptions
+        from ekphory.importers.documents import DocumentOptions
 
         return DocumentOptions(
-            pool=self.pool or DOCUMENT_POOL,
+            pool=self.pool,
             name=self.name,
             gone="forget" if self.prune else "keep",
             encoding=self.encoding,
@@ -179,8 +182,8 @@ def import_records(
     Run again, after an interruption or later, it adds what is missing. The exit code is 1 when
     a record was refused; all others are imported.
 
-    Documents are Markdown, text, reStructuredText, PDF, Word and HTML. Of a document that has
-    changed the new passages replace the old ones.
+    Documents are Markdown, text, reStructuredText, PDF, Word, HTML and source code. Of a document
+    that has changed the new passages replace the old ones.
     """
     from ekphory.importers.detect import choose_format
 

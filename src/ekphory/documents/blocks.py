@@ -104,7 +104,7 @@ class Block:
         kind: What it is.
         first, last: Where it begins and ends, counted from 1 in the unit of its document.
         level: Of a heading: 1 for the outermost.
-        title: Of a heading: its words without marks.
+        title: Of a heading: its words without marks; of a definition in code: its full name.
         continues: Whether its text goes on in the middle of that of the block before.
         verbatim: Whether each line of its text is a line of the file, so that lines can be counted.
     """

@@ -157,18 +157,20 @@ class Passage:
 def passages(blocks: Iterable[Read]) -> Iterator[Passage | SkippedPart | Problem]:
     """Gather blocks into passages, in order and in the memory of two of them.
 
-    A heading is the beginning of the first passage of its section. A short rest at the end of a
+    A heading is the beginning of the first passage of its section; code with a title is a section
+    of its own. A short rest at the end of a
     section joins the passage before it.
     """
     gathering = _Gathering()
     for block in blocks:
         if not isinstance(block, Block):
             yield block
-        elif block.kind == "heading":
-            yield from gathering.finish()
-            gathering.begin(block)
         else:
-            yield from gathering.take(block)
+            if block.title:
+                yield from gathering.finish()
+                gathering.begin(block)
+            if block.kind != "heading":
+                yield from gathering.take(block)
     yield from gathering.finish()
 
 
@@ -191,7 +193,8 @@ class _Gathering:
         headings = tuple(title for _, title in self._outline)
         self._section = Section(headings, self._occurrences[headings])
         self._occurrences[headings] += 1
-        self._add(heading)
+        if heading.kind == "heading":
+            self._add(heading)
 
     def take(self, block: Block) -> Iterator[Passage]:
         """Add a block, whole or in pieces; return the passages that are full."""

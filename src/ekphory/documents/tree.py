@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from ekphory.documents.blocks import (
 from ekphory.documents.html import read_html
 from ekphory.documents.pdf import read_pdf
 from ekphory.documents.settings import ReadingSettings
+from ekphory.documents.source_code import CODE_MODULES, CODE_SUFFIXES, read_source_code
 from ekphory.documents.text import read_markdown, read_plain_text, read_restructured_text
 from ekphory.documents.word import read_word
 from ekphory.errors import MissingExtra
@@ -38,7 +40,9 @@ class Reader:
         suffixes: Ends of the names of such files, in lower case.
         unit: What places in it are counted in.
         read: Gives its blocks in order.
-        needs: Names of modules that `[docs]` installs.
+        needs: Names of modules that its extra installs.
+        extra: The extra.
+        pool: Where its passages go, unless another pool is named.
     """
 
     name: str
@@ -46,14 +50,30 @@ class Reader:
     unit: Unit
     read: Callable[[Path, ReadingSettings], Iterator[Read]]
     needs: tuple[str, ...] = ()
+    extra: str = "docs"
+    pool: str = "reference_library"
 
     def missing_extra(self) -> MissingExtra | None:
         """Return the error of a reader whose modules are not installed."""
-        if all(find_spec(module) is not None for module in self.needs):
+        if all(_is_installed(module) for module in self.needs):
             return None
-        return MissingExtra("docs", f"Reading {self.name} files")
+        return MissingExtra(self.extra, f"Reading {self.name} files")
 
 
+@cache
+def _is_installed(module: str) -> bool:
+    return find_spec(module) is not None
+
+
+SOURCE_CODE = Reader(
+    "source code",
+    CODE_SUFFIXES,
+    "line",
+    read_source_code,
+    CODE_MODULES,
+    extra="code",
+    pool="reference_code",
+)
 READERS = (
     Reader("Markdown", (".md", ".markdown"), "line", read_markdown, ("markdown_it",)),
     Reader("text", (".txt",), "line", read_plain_text),
@@ -61,14 +81,28 @@ READERS = (
     Reader("PDF", (".pdf",), "page", read_pdf, ("pypdfium2",)),
     Reader("Word", (".docx",), "paragraph", read_word, ("docx", "lxml")),
     Reader("HTML", (".html", ".htm"), "line", read_html, ("lxml",)),
+    SOURCE_CODE,
 )
 _BY_SUFFIX = {suffix: reader for reader in READERS for suffix in reader.suffixes}
 DOCUMENT_SUFFIXES = tuple(_BY_SUFFIX)
 
 
 def find_reader(path: Path) -> Reader | None:
-    """Return the reader of a file, by the end of its name; None for what is not a document."""
-    return _BY_SUFFIX.get(path.suffix.lower())
+    """Return the reader of a file, by the end of its name.
+
+    Returns:
+        None for what is not a document, as is source code where `[code]` is not installed.
+    """
+    reader = _BY_SUFFIX.get(path.suffix.lower())
+    return None if reader is SOURCE_CODE and reader.missing_extra() else reader
+
+
+UNREAD_CODE = SkippedPart("source code (pip install 'ekphory[code]' reads its definitions)")
+
+
+def is_unread_code(path: Path) -> bool:
+    """Whether a file is source code that would be read if `[code]` were installed."""
+    return path.suffix.lower() in CODE_SUFFIXES and find_reader(path) is None
 
 
 def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> Generator[set[Path]]:
@@ -99,7 +133,7 @@ def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> G
 
 
 _EXCLUDED_FOLDERS = ("node_modules", "__pycache__", "site-packages", "venv")
-_EXCLUDED_FILES = ("*.bak", "*~", "~$*")
+_EXCLUDED_FILES = ("*.bak", "*~", "~$*", "*.min.js")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +150,7 @@ class DocumentFile:
 
 
 Found = DocumentFile | SkippedPart | tuple[str, Problem]
-"""A document, a link that is not followed, or a place with what keeps it from being read."""
+"""A document, what is passed over, or a place with what keeps it from being read."""
 
 
 def find_documents(root: Path, *, exclude: Exclusion = NOTHING_EXCLUDED) -> Iterator[Found]:
@@ -132,7 +166,7 @@ def find_documents(root: Path, *, exclude: Exclusion = NOTHING_EXCLUDED) -> Iter
     if root.is_dir():
         yield from _find_in_folder(root, root, exclude)
     else:
-        yield DocumentFile(root, root.name)
+        yield UNREAD_CODE if is_unread_code(root) else DocumentFile(root, root.name)
 
 
 def find_document(
@@ -166,6 +200,8 @@ def _find_in_folder(root: Path, folder: Path, exclude: Exclusion) -> Iterator[Fo
         if entry.is_dir(follow_symlinks=False):
             if not _is_excluded_folder(entry.name):
                 yield from _find_in_folder(root, path, exclude)
+        elif is_unread_code(path) and not _is_excluded_file(entry.name):
+            yield UNREAD_CODE
         elif not _is_excluded_file(entry.name) and (find_reader(path) or _is_folder_link(entry)):
             yield from _find_file(root, entry)
 

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 
 from ekphory import legacy
-from ekphory.documents.tree import DOCUMENT_SUFFIXES, DocumentFile, find_documents, find_reader
+from ekphory.documents.tree import (
+    DOCUMENT_SUFFIXES,
+    SOURCE_CODE,
+    UNREAD_CODE,
+    DocumentFile,
+    find_documents,
+    find_reader,
+    is_unread_code,
+)
 from ekphory.errors import InvalidInput
 from ekphory.importers.source import (
     conversation_files,
@@ -66,6 +74,7 @@ def choose_format(path: Path, wanted: str | None) -> Format:
     Raises:
         InvalidInput: The path is missing or empty, the format is unknown, cannot be found out, or
             is not what the path looks like.
+        MissingExtra: It is source code as documents, and `[code]` is not installed.
     """
     if wanted is not None and wanted not in FORMATS:
         raise InvalidInput("format", wanted, "unknown format", f"Use one of {', '.join(FORMATS)}.")
@@ -103,6 +112,8 @@ def _is_named_like_documents(path: Path) -> bool:
 def _check_documents(path: Path) -> None:
     if path.is_dir():
         return
+    if is_unread_code(path) and (missing := SOURCE_CODE.missing_extra()):
+        raise missing
     if find_reader(path) is None:
         raise InvalidInput("path", str(path), "not a document", f"Give a folder, or a {_KNOWN}.")
     if path.suffix.lower() in TEXT_SUFFIXES and _opens_like_an_export(path):
@@ -126,6 +137,8 @@ def _check_content(path: Path) -> None:
     if not path.exists():
         raise InvalidInput("path", str(path), "no such file or folder", "Check the path.")
     if path.is_dir() and not conversation_files(path) and not _holds_documents(path):
+        if UNREAD_CODE in find_documents(path) and (missing := SOURCE_CODE.missing_extra()):
+            raise missing
         raise InvalidInput(
             "path",
             str(path),

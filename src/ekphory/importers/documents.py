@@ -185,16 +185,13 @@ def _exists(path: Path) -> bool:
         return True
 
 
-DOCUMENT_POOL = "reference_library"
-"""What a whole project looks things up in; code in a document stays with the text around it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentOptions:
     """What an import of documents does beyond reading them.
 
     Attributes:
-        pool: Where the passages go.
+        pool: Where the passages go; None for `reference_code` with source code, and for
+            `reference_library` with all else, code in a document too.
         name: What names the documents in the store; None for the path of their folder. With a
             name of their own they stay the same when the folder is moved, or on another machine.
         gone: What becomes of documents that were imported and are no longer there.
@@ -205,7 +202,7 @@ class DocumentOptions:
             imported before stay, also where `gone` is `forget`: they are there.
     """
 
-    pool: str = DOCUMENT_POOL
+    pool: str | None = None
     name: str | None = None
     gone: Literal["keep", "forget"] = "keep"
     encoding: str | None = None
@@ -386,7 +383,8 @@ class _Import:
             message = "its name is not UTF-8. Rename it."
             self._tally.fail(Unreadable(repr(file.name), "file", message))
             return None
-        return ImportedDocument(file, reader, f"{self._name}/{file.name}", self._options.pool)
+        pool = self._options.pool or reader.pool
+        return ImportedDocument(file, reader, f"{self._name}/{file.name}", pool)
 
     def _find_known(self, sessions: Sequence[str]) -> dict[str, _Known]:
         which = And((self._mine, In(Field("session"), tuple(sessions))))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ekphory.documents.tree import UNREAD_CODE, is_unread_code
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.importers.chats import read_chatgpt, read_claude
 from ekphory.importers.detect import Format, choose_format
@@ -67,6 +68,7 @@ def import_path(
 
     Raises:
         InvalidInput: The path is missing, empty, or not in the format.
+        MissingExtra: A folder holds nothing but source code, and `[code]` is not installed.
         ScopeError: The memory is bound to a scope that no record of the first chunk fits, such as
             one session where the input has its own; nothing was written.
         ImportInterrupted: Ctrl-C was pressed.
@@ -87,6 +89,8 @@ def import_path(
         )
     with failures_file(source, failures_path) as failures:
         tally = Tally(failures)
+        if is_unread_code(source):
+            tally.leave_out(UNREAD_CODE.reason)
         write: Write = memory.add_many
         if chosen == "locomo":
             project = memory.scope.project

@@ -23,7 +23,7 @@ def test_hints_say_which_tools_read_and_which_destroy(agent):
     assert hinted("open_world_hint") == set()
 
 
-SCOPE = {"org", "project", "agent", "user", "session", "pool", "store"}
+SCOPE = {"org", "project", "agent", "user", "session", "store"}
 
 
 def test_no_tool_takes_a_scope(agent):

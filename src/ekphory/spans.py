@@ -1,8 +1,8 @@
 """Spans for OpenTelemetry: what searches, writes, upkeep and requests did, beside those of others.
 
-Spans are made where the program has imported OpenTelemetry, as one does that exports them (extra
-`[otel]`); elsewhere nothing is imported and nothing measured. Attributes are names, counts and
-durations: no text of a memory or a query is among them, and of an error its type alone.
+Spans are made where the program has given OpenTelemetry (extra `[otel]`) a tracer provider, as one
+does that exports them; elsewhere nothing is imported and nothing measured. Attributes are names,
+counts and durations: no text of a memory or a query is among them, and of an error its type alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 Attribute = str | int | float | bool
-_OPENTELEMETRY = "opentelemetry.trace"
 
 
 class TraceSpan:
@@ -40,7 +39,7 @@ class TraceSpan:
         self._span: Span | None = None
 
     def __enter__(self) -> Self:
-        if _OPENTELEMETRY in sys.modules:
+        if _is_traced():
             self._block = _open_block(self._name, self._sender)
             self._span = self._block.__enter__()
             self.note(**self._attributes)
@@ -71,11 +70,21 @@ class TraceSpan:
             self._span.set_status(Status(StatusCode.ERROR, kind))
 
 
+def _is_traced() -> bool:
+    if "opentelemetry.trace" not in sys.modules:
+        return False
+    from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
+
+    # Libraries import OpenTelemetry too; only a program gives it somebody to tell.
+    return not isinstance(get_tracer_provider(), ProxyTracerProvider)
+
+
 def _open_block(name: str, sender: str | None) -> AbstractContextManager[Span]:
     from opentelemetry.trace import SpanKind
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-    carrier = {"traceparent": sender or ""}
+    # Without a sender it lies in whatever span is current.
+    carrier = {"traceparent": sender}
     return _tracer().start_as_current_span(
         f"ekphory.{name}",
         context=TraceContextTextMapPropagator().extract(carrier) if sender else None,

@@ -347,7 +347,7 @@ def _is_template(resource: AnyTool) -> bool:
 _PLAIN = "text/plain"
 
 
-def _described(resource: AnyTool) -> dict[str, str]:
+def _described(resource: AnyTool) -> dict[str, Any]:
     title = resource.title
     return {"name": title, "title": title, "description": resource.use, "mime_type": _PLAIN}
 
@@ -357,7 +357,7 @@ def _describe_prompt(prompt: AnyTool) -> types.Prompt:
         types.PromptArgument(name=name, description=field.description, required=field.is_required())
         for name, field in prompt.arguments.model_fields.items()
     ]
-    told = {"name": prompt.name, "title": prompt.title, "description": prompt.use}
+    told: dict[str, Any] = {"name": prompt.name, "title": prompt.title, "description": prompt.use}
     return types.Prompt(**told, arguments=taken)
 
 

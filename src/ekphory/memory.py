@@ -435,10 +435,9 @@ def _traced(add: Callable[[], WriteReport]) -> WriteReport:
 
 def _names_of(given: Mapping[str, object]) -> dict[str, str]:
     """Return the arguments that are names; a preset of the package is named."""
-    named = {pipeline: name for name, pipeline in PRESETS.items()}
     names = {}
     for field, value in given.items():
-        name = named.get(value, value) if isinstance(value, Pipeline) else value
+        name = next((name for name, pipeline in PRESETS.items() if pipeline is value), value)
         if not isinstance(name, str):
             problem = "is an object, which cannot be copied with the handle"
             remedy = "Name it by a text, or open Memory where the copy is wanted"

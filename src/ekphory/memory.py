@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import IO, Any, Concatenate, ParamSpec, Self, TypeVar
+from urllib.parse import urlsplit
 
 from ekphory import engine, history, resident, search, transfer, write
 from ekphory.agent.provider import AgentOptions, cancellable
@@ -18,15 +20,18 @@ from ekphory.agent.session import Searches, agent_search
 from ekphory.config import read_recorded, read_settings
 from ekphory.errors import InvalidInput, StoreClosed
 from ekphory.filters.tree import Filter
+from ekphory.http_service import shown
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import choose_reranker, load_configured_chat, load_embedder
 from ekphory.models.reranker import RerankingModel, Turn, bundled_reranker, read_dialogue
 from ekphory.recorded_searches import RecordedSearches, Surface
 from ekphory.retrieval.pipeline import OptionalModels, Pipeline
+from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.presets import preset as preset_named
 from ekphory.scope import Scope, condition
 from ekphory.search import Question, SearchResult
+from ekphory.spans import TraceSpan
 from ekphory.store.protocol import Order, StoreHealth, Verification
 from ekphory.types import (
     MemoryRecord,
@@ -50,6 +55,9 @@ class Memory:
     Any number of handles, of any scope, may have one path open, in any number of threads; they
     share one writer. Other processes may read and write the same directory. Close a handle, or
     use it in a `with` block, to end its background work.
+
+    `pickle` and `copy` open another handle on the same path and scope, with the preset and the
+    models of the same names; keys come from the environment there.
 
     Args:
         path: A directory, or any Lance URI (`s3://`, `gs://`, `az://`).
@@ -96,6 +104,7 @@ class Memory:
     ) -> None:
         self.preset = preset_named(preset)
         self.scope = Scope(org=org, project=project, agent=agent, user=user, session=session)
+        self._given = {"embedder": embedder, "reranker": reranker, "chat": chat}
         if embedder is None or isinstance(embedder, str):
             embedder = _load_embedder(embedder)
         self._models = _load_optional_models(reranker, chat)
@@ -134,7 +143,7 @@ class Memory:
         """
         given = {name: value for name, value in locals().items() if name != "self"}
         entry = make_draft(given, scope=self.scope, now=now_utc())
-        return write.add_drafts(self._engine, self.scope, [entry])
+        return _traced(lambda: write.add_drafts(self._engine, self.scope, [entry]))
 
     def add_messages(
         self,
@@ -152,7 +161,7 @@ class Memory:
             InvalidInput: A message cannot be stored; nothing was written.
         """
         drafts = make_message_drafts(messages, scope=self.scope, session=session, pool=pool)
-        return write.add_drafts(self._engine, self.scope, drafts)
+        return _traced(lambda: write.add_drafts(self._engine, self.scope, drafts))
 
     def add_many(
         self,
@@ -170,7 +179,9 @@ class Memory:
             How many were added and skipped, and each that failed with its reason. What is
             counted as added is durable, also when a later batch raises.
         """
-        return write.add_all(self._engine, self.scope, records, on_progress=on_progress)
+        return _traced(
+            lambda: write.add_all(self._engine, self.scope, records, on_progress=on_progress)
+        )
 
     def add_exported(self, records: Iterable[Mapping[str, Any]]) -> WriteReport:
         """Take memories back as `export` wrote them, whole: ids, moments and earlier versions.
@@ -185,7 +196,7 @@ class Memory:
             How many were added and skipped, and each that failed with its reason; a memory and
             its versions are written together or not at all.
         """
-        return transfer.add_exported(self._engine, self.scope, records)
+        return _traced(lambda: transfer.add_exported(self._engine, self.scope, records))
 
     def search(  # noqa: PLR0913  a search's settings
         self,
@@ -242,11 +253,13 @@ class Memory:
             time=time,
             timezone=timezone,
         )
-        if agent_mode:
-            searches = Searches(self._engine, self.scope, asked, self._models)
-            result = agent_search(searches, agent_options or AgentOptions())
-        else:
-            result = search.search(self._engine, self.scope, asked, models=self._models)
+        with TraceSpan("search", k=k, agent_mode=agent_mode) as span:
+            if agent_mode:
+                searches = Searches(self._engine, self.scope, asked, self._models)
+                result = agent_search(searches, agent_options or AgentOptions())
+            else:
+                result = search.search(self._engine, self.scope, asked, models=self._models)
+            span.note(preset=result.trace.preset, hits=len(result), abstained=result.abstained)
         self._record(asked, result)
         return result
 
@@ -302,7 +315,8 @@ class Memory:
         """
         given = {name: value for name, value in locals().items() if name not in ("self", "id")}
         changes = {name: value for name, value in given.items() if value is not None}
-        return history.update(self._engine, self.scope, id, changes)
+        with TraceSpan("update"):
+            return history.update(self._engine, self.scope, id, changes)
 
     def forget(
         self,
@@ -322,14 +336,16 @@ class Memory:
         """
         if (id is None) == (filter is None):
             raise InvalidInput("id", id, "give an id or a filter, not both", "Name what to forget")
-        if id is not None:
-            gone = history.hide_one(self._engine, self.scope, id)
-        else:
-            gone = history.hide(self._engine, self.scope, self._condition(filter))
-        if purge:
-            resident.release(self._engine.uri)
-            history.purge(self._engine)
-            RecordedSearches(self._engine.uri).drop_gone(self._engine)
+        with TraceSpan("forget", purge=purge) as span:
+            if id is not None:
+                gone = history.hide_one(self._engine, self.scope, id)
+            else:
+                gone = history.hide(self._engine, self.scope, self._condition(filter))
+            span.note(forgotten=gone)
+            if purge:
+                resident.release(self._engine.uri)
+                history.purge(self._engine)
+                RecordedSearches(self._engine.uri).drop_gone(self._engine)
         return gone
 
     def export(
@@ -380,6 +396,18 @@ class Memory:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
+    def __reduce__(self) -> tuple[Callable[[], Memory], tuple[()], dict[str, object]]:
+        """Return what `pickle` and `copy` need: path, scope and names, and never a key.
+
+        Raises:
+            InvalidInput: A model or the preset is an object, or a URL holds a key.
+            StoreClosed: The handle was closed.
+        """
+        given = {"path": self._engine.uri, **self._given, "preset": self.preset}
+        names = _names_of({name: value for name, value in given.items() if value is not None})
+        opening = functools.partial(type(self), **names, **asdict(self.scope))
+        return opening, (), {"surface": self.surface}
+
     def _record(self, asked: Question, result: SearchResult) -> None:
         if self._recorded and self.surface is not None and asked.query.strip():
             RecordedSearches(self._engine.uri).keep(
@@ -396,6 +424,30 @@ class Memory:
         if self._shared.process != os.getpid():
             raise StoreClosed("This handle is of the process before a fork. Open Memory here too.")
         return self._shared
+
+
+def _traced(add: Callable[[], WriteReport]) -> WriteReport:
+    with TraceSpan("add") as span:
+        report = add()
+        span.note(added=report.added, skipped=report.skipped, failed=len(report.failed))
+    return report
+
+
+def _names_of(given: Mapping[str, object]) -> dict[str, str]:
+    """Return the arguments that are names; a preset of the package is named."""
+    names = {}
+    for field, value in given.items():
+        name = next((name for name, pipeline in PRESETS.items() if pipeline is value), value)
+        if not isinstance(name, str):
+            problem = "is an object, which cannot be copied with the handle"
+            remedy = "Name it by a text, or open Memory where the copy is wanted"
+            raise InvalidInput(field, type(value), problem, remedy)
+        parts = urlsplit(name)
+        if "@" in parts.netloc or parts.query:
+            problem = "holds a key, which is never copied with the handle"
+            raise InvalidInput(field, shown(name), problem, "Set keys in the environment")
+        names[field] = name
+    return names
 
 
 def _load_embedder(embedder: str | None) -> EmbeddingModel:
@@ -483,6 +535,9 @@ class AsyncMemory:
     repair = _awaitable(Memory.repair)
     verify = _awaitable(Memory.verify)
     close = _awaitable(Memory.close)
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)
 
     async def __aenter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ TABLES = read_tables(__file__)
 READS = {"recall", "list", "explain"}
 
 
-SCOPE = {"org", "project", "agent", "user", "session", "pool", "store"}
+SCOPE = {"org", "project", "agent", "user", "session", "store"}
 
 
 def test_there_are_six_tools_and_each_says_when_to_use_it(agent):

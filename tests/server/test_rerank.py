@@ -40,7 +40,6 @@ def test_coheres_own_client_works_with_another_base_url(server, client):
         ({"documents": ["tea b", "tea a", "tea c"]}, [0, 1, 2]),
         ({"top_n": 1}, [1]),
         ({"top_k": 1}, [1]),
-        ({"top_n": 0}, [1, 2, 0]),
         ({"return_documents": False}, [1, 2, 0]),
     ],
 )

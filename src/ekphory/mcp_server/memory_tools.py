@@ -18,6 +18,7 @@ from ekphory.mcp_server.tool import (
     LeastScore,
     McpAnswer,
     MostTokens,
+    Pool,
     TimeInWords,
     Timezone,
     Tool,
@@ -63,6 +64,7 @@ class Remember(Arguments):
     ] = None
     producer: Annotated[str | None, Field(description="Who said it.")] = None
     source: Annotated[str | None, Field(description="Where it comes from, such as a URL.")] = None
+    pool: Pool = None
     id: Annotated[
         str | None, Field(description="An id of your own; one is made where it is not given.")
     ] = None
@@ -116,6 +118,7 @@ class Recall(Arguments):
         Field(description="A whole question, or some words; an empty text gives the newest."),
     ]
     k: Count = 10
+    pool: Pool = None
     filter: Condition = None
     min_score: LeastScore = None
     time: TimeInWords = "boost"
@@ -137,8 +140,13 @@ class Recalled(McpAnswer):
     withheld: list[Withheld] | None = None
 
 
+def _search(memory: Memory, given: Recall | Explain) -> SearchResult:
+    settings = given.model_dump(exclude={"pool", "max_tokens", "id"})
+    return memory.search(**settings, pools=None if given.pool is None else [given.pool])
+
+
 def _recall(memory: Memory, given: Recall) -> Answered:
-    found = memory.search(**given.model_dump(exclude={"max_tokens"}))
+    found = _search(memory, given)
     block = found.answer_context(given.max_tokens)
     result, withheld = drop_steering(found)
     if withheld:
@@ -332,6 +340,7 @@ class Explain(Arguments):
     query: Annotated[str | None, Field(description="The question that recall was asked.")] = None
     id: Annotated[str | None, Field(description="A memory, to see its earlier versions.")] = None
     k: Count = 10
+    pool: Pool = None
     filter: Condition = None
     min_score: LeastScore = None
     time: TimeInWords = "boost"
@@ -357,13 +366,19 @@ class Scored(BaseModel):
     scores: dict[str, float]
 
 
+class ToolVersion(ToolMemory):
+    """One version of a memory."""
+
+    current: Annotated[bool, Field(description="Whether it holds now; else it was replaced.")]
+
+
 class Explained(McpAnswer):
     """The stages and scores of a search, or the versions of a memory, newest first."""
 
     preset: str | None = None
     stages: list[ToolStage] | None = None
     hits: list[Scored] | None = None
-    versions: list[ToolMemory] | None = None
+    versions: list[ToolVersion] | None = None
     withheld: list[Withheld] | None = None
 
 
@@ -374,7 +389,7 @@ def _explain(memory: Memory, given: Explain) -> Answered:
         raise InvalidInput(
             "query", given.query, "give a query or an id, not both", "Name what to explain"
         )
-    found = memory.search(**given.model_dump(exclude={"id"}))
+    found = _search(memory, given)
     result, withheld = drop_steering(found)
     data = Explained(
         preset=result.trace.preset,
@@ -390,10 +405,14 @@ def _explain(memory: Memory, given: Explain) -> Answered:
 def _versions(memory: Memory, memory_id: str) -> Answered:
     versions = SearchResult(as_hits(memory.history(memory_id)), Trace("history"))
     result, withheld = drop_steering(versions)
-    data = Explained(
-        versions=[show_memory(hit.memory) for hit in result], withheld=withheld or None
-    )
-    return Answered(data, (result.to_prompt(DEFAULT_TOKENS),))
+    shown = [
+        ToolVersion(**show_memory(each).model_dump(), current=each.superseded_by is None)
+        for each in (hit.memory for hit in result)
+    ]
+    current = [place for place, version in enumerate(shown, start=1) if version.current]
+    line = f"Index {current[0]} is current." if current else "No index is current."
+    data = Explained(versions=shown, withheld=withheld or None)
+    return Answered(data, (result.to_prompt(DEFAULT_TOKENS), line))
 
 
 def _show_stage(stage: StageTrace) -> ToolStage:
@@ -413,7 +432,7 @@ EXPLAIN = Tool(
     use="Explain a recall, or a memory. Use it when recall gave something surprising or nothing, "
     "or when the user asks why something was or was not found: give the same query and settings, "
     "and see what each stage of the search did and every hit's scores. With an id it shows the "
-    "memory's earlier versions. Not needed to answer a question.",
+    "memory's versions, and which of them is current. Not needed to answer a question.",
     effect="reads",
     arguments=Explain,
     answer=Explained,

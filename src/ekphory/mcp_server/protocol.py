@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import anyio.to_thread
 from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from ekphory import __version__
 from ekphory.catalog.database import NotPermitted, NotThere
 from ekphory.errors import EkphoryError, InvalidInput, MemoryNotFound, shorten
-from ekphory.mcp_server.tool import AnyTool, Arguments, Memories, scope_for
+from ekphory.mcp_server.attached import RESOURCES, find_resource, prompts_beside
+from ekphory.mcp_server.tool import Answered, AnyTool, Arguments, Memories, scope_for
 from ekphory.scope import SCOPE_FIELDS, Scope
 from ekphory.server.auth import Caller
 from ekphory.server.request_log import places_of
 
 DEFECT = "This is a defect of ekphory. The server's log says more; nothing is half written."
 _HIDDEN = "The memory cannot do this at the moment. The server's log says why."
-_SCOPE_NAMES = frozenset({*SCOPE_FIELDS, "pool", "org_id", "proj_id", "project_id", "user_id"})
+_SCOPE_NAMES = frozenset({*SCOPE_FIELDS, "org_id", "proj_id", "project_id", "user_id"})
 
 
 class UnusableCall(EkphoryError):
@@ -94,70 +96,80 @@ Outcome = Literal["done", "refused", "failed", "defect"]
 _log = logging.getLogger("ekphory.mcp")
 
 
+Kind = Literal["tool", "prompt", "resource"]
+
+
 class Calls:
     """Answers the calls of one set of tools over one store; safe to use from several threads."""
 
-    def __init__(self, memories: Memories, tools: Sequence[AnyTool], scope: Scope) -> None:
+    def __init__(
+        self, memories: Memories, tools: Sequence[AnyTool], scope: Scope, *, kind: Kind = "tool"
+    ) -> None:
         """Make them.
 
         Args:
             memories: The open store.
             tools: What is offered.
             scope: What every call is bound to; a key may narrow it.
+            kind: What the protocol calls them.
         """
         self._memories = memories
         self._scope = scope
+        self._kind = kind
         self._tools = {tool.name: tool for tool in tools}
 
-    @property
-    def tools(self) -> tuple[AnyTool, ...]:
-        """The tools that are offered."""
-        return tuple(self._tools.values())
+    def beside(self, tools: Sequence[AnyTool], *, kind: Kind) -> Calls:
+        """Return the calls of others over the same memories."""
+        return Calls(self._memories, tools, self._scope, kind=kind)
 
-    def answer(
-        self, name: str, arguments: Mapping[str, Any], caller: Caller | None
-    ) -> types.CallToolResult:
-        """Answer one call; whatever goes wrong is told in the result.
+    def offered(self, caller: Caller | None = None) -> list[AnyTool]:
+        """Return what a caller may use; None stands for this machine's user."""
+        return [each for each in self._tools.values() if caller is None or caller.may(each.needed)]
+
+    def answer(self, name: str, arguments: Mapping[str, Any], caller: Caller | None) -> Answered:
+        """Answer one call.
 
         Args:
             name: The tool's name.
             arguments: What is given to it.
             caller: Whoever has come in by HTTP; None for the process at the other end of the pipe,
                 which is this machine's user.
+
+        Raises:
+            MCPError: Whatever went wrong, in words for the caller.
         """
         started = time.perf_counter()
         failed: Exception | None = None
         try:
-            result = self._run(name, arguments, caller)
+            return self._run(name, arguments, caller)
         except EkphoryError as error:
             failed = error
-            result = _result((failure(error, names_places=caller is None),))
+            code = types.INVALID_PARAMS if is_of_the_caller(error) else types.INTERNAL_ERROR
+            raise MCPError(code, failure(error, names_places=caller is None)) from None
         except Exception as error:  # noqa: BLE001  outermost: told without its text, and logged
             failed = error
-            result = _result((DEFECT,))
-        fields: dict[str, Any] = {
-            # A name may be any text: only those that are known are told.
-            "tool": name if name in self._tools else "unknown",
-            "outcome": _outcome(failed),
-            "milliseconds": round((time.perf_counter() - started) * 1000, 2),
-            "caller": caller.name if caller else None,
-        }
-        _note(fields, failed)
-        return result
+            raise MCPError(types.INTERNAL_ERROR, DEFECT) from None
+        finally:
+            fields: dict[str, Any] = {
+                # A name may be any text: only those that are known are told.
+                self._kind: name if name in self._tools else "unknown",
+                "outcome": _outcome(failed),
+                "milliseconds": round((time.perf_counter() - started) * 1000, 2),
+                "caller": caller.name if caller else None,
+            }
+            _note(fields, failed)
 
-    def _run(
-        self, name: str, arguments: Mapping[str, Any], caller: Caller | None
-    ) -> types.CallToolResult:
+    def _run(self, name: str, arguments: Mapping[str, Any], caller: Caller | None) -> Answered:
         tool = self._tools.get(name)
         if tool is None:
             names = ", ".join(self._tools)
-            raise UnusableCall(f"There is no tool {shorten(name)}. There are: {names}.")
+            raise UnusableCall(f"There is no {self._kind} {shorten(name)}. There are: {names}.")
         if caller is not None:
             caller.check_rights(tool.needed)
         given = check_arguments(tool, arguments)
         with self._memories.open(scope_for(caller, self._scope)) as memory:
-            answered = tool.run(memory, given)
-        return _result(answered.texts, answered.data.model_dump(mode="json", exclude_none=True))
+            answered: Answered = tool.run(memory, given)
+        return answered
 
 
 def _note(fields: dict[str, Any], failed: Exception | None) -> None:
@@ -230,18 +242,11 @@ def protocol_server(
         on_end: Called once, after the last request.
     """
 
-    async def list_tools(
-        context: Context, _: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        caller = caller_of(context)
-        allowed = [tool for tool in calls.tools if caller is None or caller.may(tool.needed)]
-        return types.ListToolsResult(tools=[describe(tool) for tool in allowed])
-
     async def call_tool(
         context: Context, asked: types.CallToolRequestParams
     ) -> types.CallToolResult:
         return await anyio.to_thread.run_sync(
-            calls.answer, asked.name, asked.arguments or {}, caller_of(context)
+            _call, calls, asked.name, asked.arguments or {}, caller_of(context)
         )
 
     @asynccontextmanager
@@ -258,9 +263,102 @@ def protocol_server(
         title="ekphory",
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,
-        on_list_tools=list_tools,
+        on_list_tools=_lister(calls, caller_of, _list_tools),
         on_call_tool=call_tool,
+        **_attachments(calls, caller_of),
     )
+
+
+def _attachments(calls: Calls, caller_of: CallerOf) -> dict[str, Any]:
+    """Return the handlers of prompts and resources."""
+    prompts = calls.beside(prompts_beside(calls.offered()), kind="prompt")
+    resources = calls.beside(RESOURCES, kind="resource")
+
+    async def get_prompt(
+        context: Context, asked: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        answered = await anyio.to_thread.run_sync(
+            prompts.answer, asked.name, asked.arguments or {}, caller_of(context)
+        )
+        texts = [types.TextContent(text=text) for text in answered.texts]
+        messages = [types.PromptMessage(role="user", content=text) for text in texts]
+        return types.GetPromptResult(messages=messages)
+
+    async def read_resource(
+        context: Context, asked: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        name, arguments = find_resource(asked.uri)
+        answered = await anyio.to_thread.run_sync(
+            resources.answer, name, arguments, caller_of(context)
+        )
+        text = "\n".join(answered.texts)
+        content = types.TextResourceContents(uri=asked.uri, mime_type=_PLAIN, text=text)
+        return types.ReadResourceResult(contents=[content])
+
+    return {
+        "on_list_prompts": _lister(prompts, caller_of, _list_prompts),
+        "on_get_prompt": get_prompt,
+        "on_list_resources": _lister(resources, caller_of, _list_resources),
+        "on_list_resource_templates": _lister(resources, caller_of, _list_templates),
+        "on_read_resource": read_resource,
+    }
+
+
+Listing = TypeVar("Listing")
+
+
+def _lister(
+    calls: Calls, caller_of: CallerOf, make: Callable[[list[AnyTool]], Listing]
+) -> Callable[[Context, types.PaginatedRequestParams | None], Awaitable[Listing]]:
+    """Return the handler that lists what a caller may use."""
+
+    async def list_offered(context: Context, _: types.PaginatedRequestParams | None) -> Listing:
+        return make(calls.offered(caller_of(context)))
+
+    return list_offered
+
+
+def _list_tools(tools: list[AnyTool]) -> types.ListToolsResult:
+    return types.ListToolsResult(tools=list(map(describe, tools)))
+
+
+def _list_prompts(prompts: list[AnyTool]) -> types.ListPromptsResult:
+    return types.ListPromptsResult(prompts=list(map(_describe_prompt, prompts)))
+
+
+def _list_resources(resources: list[AnyTool]) -> types.ListResourcesResult:
+    whole = [each for each in resources if not _is_template(each)]
+    found = [types.Resource(uri=each.name, **_described(each)) for each in whole]
+    return types.ListResourcesResult(resources=found)
+
+
+def _list_templates(resources: list[AnyTool]) -> types.ListResourceTemplatesResult:
+    templates = filter(_is_template, resources)
+    found = [
+        types.ResourceTemplate(uri_template=each.name, **_described(each)) for each in templates
+    ]
+    return types.ListResourceTemplatesResult(resource_templates=found)
+
+
+def _is_template(resource: AnyTool) -> bool:
+    return "{" in resource.name
+
+
+_PLAIN = "text/plain"
+
+
+def _described(resource: AnyTool) -> dict[str, Any]:
+    title = resource.title
+    return {"name": title, "title": title, "description": resource.use, "mime_type": _PLAIN}
+
+
+def _describe_prompt(prompt: AnyTool) -> types.Prompt:
+    taken = [
+        types.PromptArgument(name=name, description=field.description, required=field.is_required())
+        for name, field in prompt.arguments.model_fields.items()
+    ]
+    told: dict[str, Any] = {"name": prompt.name, "title": prompt.title, "description": prompt.use}
+    return types.Prompt(**told, arguments=taken)
 
 
 @cache
@@ -279,6 +377,17 @@ def describe(tool: AnyTool) -> types.Tool:
             open_world_hint=False,
         ),
     )
+
+
+def _call(
+    calls: Calls, name: str, arguments: Mapping[str, Any], caller: Caller | None
+) -> types.CallToolResult:
+    """Answer a call of a tool; whatever goes wrong is told in the result."""
+    try:
+        answered = calls.answer(name, arguments, caller)
+    except MCPError as error:
+        return _result((error.message,))
+    return _result(answered.texts, answered.data.model_dump(mode="json", exclude_none=True))
 
 
 def _result(texts: Sequence[str], data: dict[str, Any] | None = None) -> types.CallToolResult:

@@ -22,7 +22,7 @@ from ekphory.server.auth import Caller
 from ekphory.service.handles import Handles, load_models
 from ekphory.service.learning import ExtractionSettings, read_learnt
 from ekphory.service.memory_service import MemoryService
-from ekphory.types import Hit, MemoryRecord, MemoryType, Scalar, TimeUse
+from ekphory.types import DEFAULT_POOL, Hit, MemoryRecord, MemoryType, Scalar, TimeUse
 
 Effect = Literal["reads", "adds", "changes", "forgets"]
 """What a call does to the memories of a scope; `changes` keeps the earlier version."""
@@ -62,19 +62,19 @@ class Tool(Generic[A]):
         name: As a model calls it.
         title: As people see it.
         use: What it does, and when to use it.
-        effect: What a call does to memory.
         arguments: What it takes.
-        answer: What it gives.
         run: Does it, in the scope of the handle.
+        effect: What a call does to memory.
+        answer: What it gives.
     """
 
     name: str
     title: str
     use: str
-    effect: Effect
     arguments: type[A]
-    answer: type[McpAnswer]
     run: Callable[[Memory, A], Answered]
+    effect: Effect = "reads"
+    answer: type[McpAnswer] = McpAnswer
 
     @property
     def needed(self) -> Rights:
@@ -174,6 +174,7 @@ class ToolMemory(BaseModel):
     role: str | None = None
     session: str | None = None
     source: str | None = None
+    pool: Annotated[str | None, Field(description=f"Where it is not {DEFAULT_POOL}.")] = None
     expires_at: datetime | None = None
     metadata: dict[str, Scalar] | None = None
 
@@ -201,6 +202,7 @@ def show_memory(record: MemoryRecord) -> ToolMemory:
     fields: dict[str, Any] = {name: getattr(record, name) for name in ToolMemory.model_fields}
     fields["source"] = record.path or record.source
     fields["metadata"] = dict(record.metadata)
+    fields["pool"] = None if record.pool == DEFAULT_POOL else record.pool
     return ToolMemory(**{name: value for name, value in fields.items() if value not in ("", {})})
 
 
@@ -245,7 +247,7 @@ def is_steering(text: str) -> bool:
 
 
 def _texts(record: MemoryRecord) -> Iterator[str]:
-    names = (record.producer, record.role, record.session, record.path, record.source)
+    names = (record.producer, record.role, record.session, record.path, record.source, record.pool)
     for value in (record.id, record.text, *names, *record.metadata.values()):
         if isinstance(value, str) and value:
             yield value
@@ -258,6 +260,14 @@ FILTER = (
     "Only memories for which this holds, such as: type = 'semantic' AND at >= date('2026-01-31') "
     "AND metadata.topic IN ('travel')."
 )
+Pool = Annotated[
+    str | None,
+    Field(
+        description="A pool of memories. agent_memory, where nothing else is said, agent_tools and "
+        "agent_mistakes are the agent's own; shared_knowledge, shared_mistakes, shared_rules, "
+        "reference_library and reference_code are seen by the whole project; or one of your own."
+    ),
+]
 Count = Annotated[int, Field(ge=1, le=MOST_SHOWN, description="How many hits at most.")]
 Condition = Annotated[str | None, Field(description=FILTER)]
 LeastScore = Annotated[

@@ -19,6 +19,7 @@ from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.reranker import RerankingModel
 from ekphory.retrieval.gate import GateDecision
 from ekphory.retrieval.snapshot import ScopeSnapshot
+from ekphory.spans import TraceSpan
 from ekphory.store.protocol import IntArray, ScoreArray
 from ekphory.types import MemoryRecord, ResultOrder, StageTrace, TimeUse, Trace
 
@@ -324,7 +325,13 @@ class Pipeline:
         """Run all stages; returns the last state and what each stage did."""
         traces: list[StageTrace] = []
         for stage in self.stages:
-            state, trace = _trace(stage, state)
+            with TraceSpan(f"stage {stage.name}") as span:
+                state, trace = _trace(stage, state)
+                span.note(
+                    status=trace.status,
+                    candidates_in=trace.candidates_in,
+                    candidates_out=trace.candidates_out,
+                )
             traces.append(trace)
         return state, Trace(self.name, tuple(traces))
 

@@ -19,7 +19,7 @@ from ekphory.service.memory_service import MemoryService
 _ABOUT = (
     "Memory for AI agents. The paths under `/api/v2` are those of MemMachine's REST API; its "
     "released clients work unchanged. Reranking is Cohere's, Jina's, vLLM's, Infinity's, TEI's and "
-    "Memos'; embeddings are OpenAI's."
+    "Memos'; embeddings are OpenAI's and Cohere's."
 )
 _THREADS_FOR_THE_REST = 4
 """Such as /health, which nothing may keep waiting."""

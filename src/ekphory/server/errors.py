@@ -35,7 +35,7 @@ _MOST_REPEATED = 100
 _MOST_PART = 150
 _OUT_OF_ORDER = "The server cannot do this at the moment. Its log says why, under the request's id."
 _OPENAI_PATHS = ("/v1/embeddings", "/v1/models")
-_RERANK_ENDING = "/rerank"
+_COHERE_ENDINGS = ("/rerank", "/v2/embed")
 # MemMachine answers these with a text alone.
 _PLAIN_PATHS = frozenset(
     f"/api/v2/{path}"
@@ -87,7 +87,7 @@ def _body(path: str, status: int, message: str, kind: str) -> dict[str, Any]:
     described = {"message": message, "type": kind, "param": None, "code": status}
     if path in _OPENAI_PATHS:
         return {"error": described}
-    if path.endswith(_RERANK_ENDING):
+    if path.endswith(_COHERE_ENDINGS):
         repeated = _clipped(message, _MOST_REPEATED)
         return {"message": message, "error": {**described, "message": repeated}}
     if path in _PLAIN_PATHS and status == HTTPStatus.NOT_FOUND:

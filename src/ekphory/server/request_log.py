@@ -9,7 +9,7 @@ import time
 import traceback
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from statistics import quantiles
@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from ekphory import __version__
 from ekphory.server.errors import make_error_response
 from ekphory.service.extraction import ExtractionState
+from ekphory.spans import TraceSpan
 from ekphory.types import now_utc
 
 # What the layers around the application share.
@@ -219,7 +220,8 @@ class RequestLog:
         answer = _Watched(send, request_id)
         started = time.perf_counter()
         failure: BaseException | None = None
-        with self._metrics.under_way.track_inprogress():
+        under_way = self._metrics.under_way.track_inprogress()
+        with under_way, TraceSpan("request", sender=header(scope, b"traceparent") or "") as span:
             try:
                 await self._application(scope, receive, answer)
             except Exception as error:  # noqa: BLE001  outermost: answered, and logged without its text
@@ -232,11 +234,12 @@ class RequestLog:
                         kind="InternalError",
                     )
                     await defect(scope, receive, answer)
-        self._note(scope, answer, time.perf_counter() - started, failure)
+            fields = self._note(scope, answer, time.perf_counter() - started, failure)
+            _note_span(span, fields)
 
     def _note(
         self, scope: Scope, answer: _Watched, seconds: float, failure: BaseException | None
-    ) -> None:
+    ) -> dict[str, Any]:
         route = getattr(scope.get("route"), "path", _UNKNOWN_ROUTE)
         # A method may be any text: only those that are known become names of measurements.
         method = scope["method"] if scope["method"] in _METHODS else "other"
@@ -257,6 +260,14 @@ class RequestLog:
             fields["exception"] = places_of(failure)
         level = logging.ERROR if failure is not None else logging.INFO
         _log.log(level, "request", extra={"fields": fields})
+        return fields
+
+
+def _note_span(span: TraceSpan, fields: Mapping[str, Any]) -> None:
+    span.note(**{"http.request.method": fields["method"], "http.route": fields["route"]})
+    span.note(**{"http.response.status_code": fields["status"]})
+    if "exception" in fields:
+        span.fail(fields["exception"]["type"])
 
 
 class _Watched:

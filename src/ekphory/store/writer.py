@@ -14,7 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from contextvars import Context, copy_context
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -26,6 +27,7 @@ import pyarrow as pa
 
 from ekphory.atomic_write import atomic_rename
 from ekphory.errors import StoreClosed, StoreError, StoreLocked
+from ekphory.spans import TraceSpan
 from ekphory.store.lance_table import connect, translate_lance_errors
 from ekphory.store.protocol import NEVER, Growth, KeyedVectors, ScopeColumns, Store, StoredMemory
 from ekphory.threads import run_after_fork
@@ -474,12 +476,14 @@ class _Job(Generic[Item, Result]):
         item: What is written.
         future: Holds its result once it is durable.
         group: Writes of an equal group may be made together; None is made alone.
+        context: Of whoever queued it, so that its span lies inside of theirs.
     """
 
     write: GroupWrite[Item, Result]
     item: Item
     future: Future[Result]
     group: object = None
+    context: Context = field(default_factory=copy_context)
 
 
 class Writer:
@@ -559,7 +563,8 @@ class Writer:
 
     def repair(self) -> None:
         """Do all upkeep now, and wait for it."""
-        self.submit(self._store.repair).result()
+        with TraceSpan("upkeep", work="repair"):
+            self.submit(self._store.repair).result()
         self._upkeep.note_success()
 
     def build_index_soon(self) -> None:
@@ -623,11 +628,11 @@ class Writer:
     def _perform(self, jobs: Sequence[_Job[Any, Any]]) -> None:
         wanted = [job for job in jobs if job.future.set_running_or_notify_cancel()]
         if wanted:
-            self._write(wanted)
+            wanted[0].context.run(self._write, wanted)
 
     def _write(self, jobs: Sequence[_Job[Any, Any]]) -> None:
         try:
-            with self._lock.held():
+            with TraceSpan("commit", writes=len(jobs)), self._lock.held():
                 results = jobs[0].write([job.item for job in jobs])
         except BaseException as error:  # noqa: BLE001  handed to the caller, whatever it is
             if len(jobs) > 1 and not isinstance(error, StoreLocked):
@@ -645,7 +650,7 @@ class Writer:
             return
         # Every write before this is acknowledged already, so a failure here only costs speed.
         try:
-            with self._lock.held():
+            with TraceSpan("upkeep", work=upkeep.__name__), self._lock.held():
                 upkeep()
             self._upkeep.note_success()
         except StoreError as error:
@@ -661,7 +666,7 @@ class Writer:
     def _build_index(self) -> None:
         for attempt in range(1, _INDEX_ATTEMPTS + 1):
             try:
-                with self._rearranging:
+                with self._rearranging, TraceSpan("upkeep", work="build_index"):
                     self._store.build_index()
                 return
             except StoreError as error:

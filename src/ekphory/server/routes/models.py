@@ -1,11 +1,13 @@
-"""Reranking under the paths that its many clients ask, and embeddings as OpenAI has them."""
+"""Reranking under the paths that its clients ask, embeddings as OpenAI and Cohere have them."""
 
 from __future__ import annotations
 
 import base64
+import json
 import math
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Response
@@ -16,11 +18,15 @@ from ekphory.errors import InvalidInput
 from ekphory.models.reranker import RerankPassage, RerankQuery
 from ekphory.prompting.block import estimate_tokens
 from ekphory.server.errors import TooLarge
+from ekphory.server.options import Limits
 from ekphory.server.routes.context import MAY_READ, MODEL_REFUSALS, TheLimits, TheService
 from ekphory.server.schemas.models import (
+    CohereEmbeddingAnswer,
+    CohereEmbeddingRequest,
     Embedding,
     EmbeddingAnswer,
     EmbeddingRequest,
+    EmbeddingType,
     Model,
     Models,
     RerankAnswer,
@@ -31,7 +37,7 @@ from ekphory.server.schemas.models import (
     Usage,
     epoch,
 )
-from ekphory.service.handles import shorten_vectors
+from ekphory.service.handles import ServiceModels, shorten_vectors
 from ekphory.types import now_utc
 
 # Reranking: one endpoint under the paths that its many clients ask.
@@ -107,28 +113,17 @@ def _show_document(passage: RerankPassage, request: RerankRequest) -> ShownDocum
 
 FloatVector = NDArray[np.float32]
 
-embeddings_router = APIRouter(prefix="/v1", tags=["Embeddings"], responses=MODEL_REFUSALS)
+embeddings_router = APIRouter(tags=["Embeddings"], responses=MODEL_REFUSALS)
 
 
-@embeddings_router.post("/embeddings", dependencies=MAY_READ, response_model=EmbeddingAnswer)
+@embeddings_router.post("/v1/embeddings", dependencies=MAY_READ, response_model=EmbeddingAnswer)
 def embed(request: EmbeddingRequest, service: TheService, limits: TheLimits) -> Response:
     """Embed texts; the answer says what they were embedded as."""
-    texts = request.texts
-    if len(texts) > limits.batch:
-        raise TooLarge(f"{len(texts):,} texts are more than {limits.batch:,}. Send less at a time.")
-    identity = service.models.embedder.identity
-    wanted = request.dimensions or identity.dimension
-    if wanted > identity.dimension:
-        raise InvalidInput(
-            "dimensions", wanted, f"the model has {identity.dimension}", "Give as many at most"
-        )
-    vectors = service.models.embed(texts, request.purpose)
-    if wanted < identity.dimension:
-        vectors = shorten_vectors(vectors, wanted)
-    tokens = sum(map(estimate_tokens, texts))
+    vectors = _embed(request, service.models, limits)
+    tokens = sum(map(estimate_tokens, request.texts))
     answer = EmbeddingAnswer(
         data=[],
-        model=identity.name,
+        model=service.models.embedder_name,
         usage=Usage(prompt_tokens=tokens, total_tokens=tokens),
         input_type=request.purpose,
     )
@@ -139,7 +134,36 @@ def embed(request: EmbeddingRequest, service: TheService, limits: TheLimits) -> 
     return Response(_encode_vector(answer, found), media_type="application/json")
 
 
-@embeddings_router.get("/models", dependencies=MAY_READ)
+@embeddings_router.post("/v2/embed", dependencies=MAY_READ, response_model=CohereEmbeddingAnswer)
+def embed_by_type(
+    request: CohereEmbeddingRequest, service: TheService, limits: TheLimits
+) -> Response:
+    """Embed texts, as numbers of each type that is asked for."""
+    vectors = _embed(request, service.models, limits)
+    answer = CohereEmbeddingAnswer(id=uuid.uuid4().hex, embeddings={}, texts=request.texts)
+    before, _, after = answer.model_dump_json().partition('"embeddings":{}')
+    written = [
+        f'"{name}":[{",".join([json.dumps(_TYPED[name](vector)) for vector in vectors])}]'
+        for name in dict.fromkeys(request.embedding_types)
+    ]
+    whole = f'{before}"embeddings":{{{",".join(written)}}}{after}'
+    return Response(whole, media_type="application/json")
+
+
+def _embed(
+    request: EmbeddingRequest | CohereEmbeddingRequest, models: ServiceModels, limits: Limits
+) -> FloatVector:
+    count, there = len(request.texts), models.embedder.identity.dimension
+    if count > limits.batch:
+        raise TooLarge(f"{count:,} texts are more than {limits.batch:,}. Send less at a time.")
+    wanted = request.dimensions or there
+    if wanted > there:
+        raise InvalidInput("dimensions", wanted, f"the model has {there}", "Give as many at most")
+    vectors = models.embed(request.texts, request.purpose)
+    return vectors if wanted == there else shorten_vectors(vectors, wanted)
+
+
+@embeddings_router.get("/v1/models", dependencies=MAY_READ)
 def list_models(service: TheService) -> Models:
     """List the models that the server has."""
     found = [Model(id=service.models.embedder_name, kind="embedding")]
@@ -155,8 +179,29 @@ def _encode_vector(answer: EmbeddingAnswer, found: Iterable[Embedding]) -> str:
     return f'{before}"data":[{vectors}]{after}'
 
 
-def _encode(vector: FloatVector, encoding: str) -> list[float] | str:
-    if encoding == "float":
-        numbers: list[float] = vector.tolist()
-        return numbers
+def _encode(vector: FloatVector, encoding: Literal["float", "base64"]) -> list[float] | str:
+    encoded: list[float] | str = _TYPED[encoding](vector)
+    return encoded
+
+
+def _to_base64(vector: FloatVector) -> str:
     return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+
+
+def _to_steps(vector: FloatVector) -> NDArray[np.int16]:
+    return np.rint(vector * 127).astype(np.int16)
+
+
+def _to_bits(vector: FloatVector) -> NDArray[np.int16]:
+    return np.packbits(vector > 0).astype(np.int16)
+
+
+_TYPED: Mapping[EmbeddingType, Callable[[FloatVector], Any]] = {
+    "float": lambda vector: vector.tolist(),
+    "int8": lambda vector: _to_steps(vector).tolist(),
+    "uint8": lambda vector: (_to_steps(vector) + 128).tolist(),
+    "binary": lambda vector: (_to_bits(vector) - 128).tolist(),
+    "ubinary": lambda vector: _to_bits(vector).tolist(),
+    "base64": _to_base64,
+}
+"""How a vector of length 1 is written as each type."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import AliasChoices, BaseModel, Field, model_validator
+from pydantic import AliasChoices, BaseModel, Field, field_validator, model_validator
 
 from ekphory.models.reranker import RerankPassage
 from ekphory.server.schemas.names import Moment
@@ -57,10 +57,10 @@ class RerankRequest(BaseModel):
     )
     texts: list[Text] | None = Field(default=None, max_length=_MOST_DOCUMENTS, fail_fast=True)
     model: str | None = Field(default=None, description="Any name; the server has one model.")
-    top_n: Annotated[int, Field(ge=0)] | None = Field(
+    top_n: Annotated[int, Field(ge=1)] | None = Field(
         default=None,
         validation_alias=AliasChoices("top_n", "top_k"),
-        description="How many results; 0 and null give all.",
+        description="How many results, at least 1; leave it out for all.",
     )
     return_documents: bool = True
     return_text: bool = Field(default=False, description="TEI: whether results carry the text.")
@@ -117,7 +117,7 @@ class ApiVersion(BaseModel):
 
 
 class RerankMeta(BaseModel):
-    """What Cohere's clients look for beside the results."""
+    """What Cohere's clients look for beside the results, or vectors."""
 
     api_version: ApiVersion = Field(default_factory=ApiVersion)
 
@@ -205,6 +205,62 @@ class EmbeddingAnswer(BaseModel):
     model: str
     usage: Usage
     input_type: Purpose
+
+
+# Embeddings on the wire, as Cohere has them.
+
+EmbeddingType = Literal["float", "int8", "uint8", "binary", "ubinary", "base64"]
+
+
+class CohereEmbeddingRequest(BaseModel):
+    """Texts to be embedded."""
+
+    texts: list[Text] = Field(
+        min_length=1, max_length=_MOST_TEXTS, fail_fast=True, examples=[["I prefer tea"]]
+    )
+    model: str | None = Field(default=None, description="Any name; the server has one model.")
+    input_type: Literal["search_document", "search_query"] = Field(
+        description="What the texts are; the model knows no other kinds."
+    )
+    embedding_types: list[EmbeddingType] = Field(
+        default_factory=lambda: ["float"], min_length=1, max_length=6
+    )
+    dimensions: Annotated[int, Field(ge=1, le=_LARGEST_TOKEN)] | None = Field(
+        default=None,
+        validation_alias="output_dimension",
+        description="Keep so many components, and make them of length 1 again.",
+    )
+    truncate: Literal["NONE", "START", "END"] | None = Field(
+        default=None, description="Of a document nothing is left out, whatever this says."
+    )
+    images: None = None
+    inputs: None = None
+    max_tokens: None = None
+
+    @field_validator("images", "inputs", "max_tokens", mode="before")
+    @classmethod
+    def _is_left_out(cls, given: object) -> None:
+        if given is not None:
+            raise ValueError("leave it out: texts are embedded, nothing else, and whole")
+
+    @property
+    def purpose(self) -> Purpose:
+        """What the texts are embedded as."""
+        return _PURPOSES[self.input_type]
+
+
+class CohereEmbeddingAnswer(BaseModel):
+    """The vectors of each type that was asked for, in the order of the texts.
+
+    `int8` is each component times 127, `uint8` that plus 128; `ubinary` has a bit for each
+    component that is above 0, eight in a number, and `binary` is that minus 128.
+    """
+
+    id: str
+    response_type: Literal["embeddings_by_type"] = "embeddings_by_type"
+    embeddings: dict[EmbeddingType, list[list[float] | list[int] | str]]
+    texts: list[str]
+    meta: RerankMeta = Field(default_factory=RerankMeta)
 
 
 class Model(BaseModel):

@@ -53,7 +53,12 @@ class DocumentFlags:
     """What an import of documents does beyond reading them."""
 
     watch: Annotated[
-        bool, _document_option("--watch", help="Follow changes until Ctrl-C, which loses nothing.")
+        bool,
+        _document_option(
+            "--watch",
+            help="Follow changes, deletions and renames until Ctrl-C, which loses nothing; --prune "
+            "is part of it.",
+        ),
     ] = False
     prune: Annotated[
         bool,
@@ -74,7 +79,8 @@ class DocumentFlags:
     encoding: Annotated[
         str | None,
         _document_option(
-            help="Of text files that are not UTF-8, such as cp1252; else they are refused."
+            help="Of text files that are not UTF-8, such as cp1252; else it is found out, or they "
+            "are refused where it is not sure."
         ),
     ] = None
     exclude: Annotated[
@@ -118,7 +124,7 @@ class DocumentFlags:
         return DocumentOptions(
             pool=self.pool or DOCUMENT_POOL,
             name=self.name,
-            gone="forget" if self.prune else "keep",
+            gone="forget" if self.prune or self.watch else "keep",
             encoding=self.encoding,
             page_reader=_find_page_reader(self.ocr or "own", settings),
             exclude=Exclusion(tuple(self.exclude or ())),
@@ -158,7 +164,8 @@ class ImportFlags:
     failures: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Where to list what failed; else PATH.failed.jsonl beside it."
+            metavar="FILE",
+            help="Where to list what failed; else ekphory-failed/PATH.jsonl beside it.",
         ),
     ] = None
     conversation: Annotated[
@@ -212,15 +219,19 @@ def _import_records(
     chosen: Format,
     given: ImportFlags,
 ) -> ImportReport:
-    from ekphory.importers.run import import_path
+    from ekphory.importers.run import count_records, import_path
 
-    with show_note("reading") as note:
+    total = 0
+    if message_console().is_terminal:
+        with show_note("counting records"):
+            total = count_records(path, chosen, given.conversation, memory.scope.project)
+    with step_bar() as show:
         return import_path(
             memory,
             path,
             format=chosen,
             failures_path=given.failures,
-            on_progress=lambda so_far: note(_format_counts(so_far)),
+            on_progress=lambda now: show("records", now.added + now.skipped + now.failed, total),
             conversation=given.conversation,
         )
 

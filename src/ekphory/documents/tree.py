@@ -25,8 +25,7 @@ from ekphory.documents.text import read_markdown, read_plain_text, read_restruct
 from ekphory.documents.word import read_word
 from ekphory.errors import MissingExtra
 
-READING_VERSION = 1
-"""Raised when documents are read or cut in another way, so that they are read anew."""
+MARKDOWN = "Markdown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,7 @@ class Reader:
         unit: What places in it are counted in.
         read: Gives its blocks in order.
         needs: Names of modules that `[docs]` installs.
+        version: Raised when they are read or cut in another way, so that they are read anew.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Reader:
     unit: Unit
     read: Callable[[Path, ReadingSettings], Iterator[Read]]
     needs: tuple[str, ...] = ()
+    version: int = 1
 
     def missing_extra(self) -> MissingExtra | None:
         """Return the error of a reader whose modules are not installed."""
@@ -55,7 +56,9 @@ class Reader:
 
 
 READERS = (
-    Reader("Markdown", (".md", ".markdown"), "line", read_markdown, ("markdown_it",)),
+    Reader(
+        MARKDOWN, (".md", ".markdown"), "line", read_markdown, ("markdown_it", "yaml"), version=2
+    ),
     Reader("text", (".txt",), "line", read_plain_text),
     Reader("reStructuredText", (".rst",), "line", read_restructured_text),
     Reader("PDF", (".pdf",), "page", read_pdf, ("pypdfium2",)),
@@ -98,7 +101,9 @@ def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> G
             yield {Path(path) for _, path in changes}
 
 
-_EXCLUDED_FOLDERS = ("node_modules", "__pycache__", "site-packages", "venv")
+FAILURES_FOLDER = "ekphory-failed"
+"""Where imports list what they refused."""
+_EXCLUDED_FOLDERS = (FAILURES_FOLDER, "node_modules", "__pycache__", "site-packages", "venv")
 _EXCLUDED_FILES = ("*.bak", "*~", "~$*")
 
 
@@ -116,7 +121,7 @@ class DocumentFile:
 
 
 Found = DocumentFile | SkippedPart | tuple[str, Problem]
-"""A document, a link that is not followed, or a place with what keeps it from being read."""
+"""A document, what is not read with its reason, or a place with what keeps it from being read."""
 
 
 def find_documents(root: Path, *, exclude: Exclusion = NOTHING_EXCLUDED) -> Iterator[Found]:
@@ -166,20 +171,20 @@ def _find_in_folder(root: Path, folder: Path, exclude: Exclusion) -> Iterator[Fo
         if entry.is_dir(follow_symlinks=False):
             if not _is_excluded_folder(entry.name):
                 yield from _find_in_folder(root, path, exclude)
-        elif not _is_excluded_file(entry.name) and (find_reader(path) or _is_folder_link(entry)):
+        elif not _is_excluded_file(entry.name):
             yield from _find_file(root, entry)
 
 
 def _find_file(root: Path, entry: os.DirEntry[str]) -> Iterator[Found]:
+    path = Path(entry.path)
     if entry.is_symlink():
         yield SkippedPart("symbolic link")
-    elif entry.is_file(follow_symlinks=False):
-        path = Path(entry.path)
+    elif not entry.is_file(follow_symlinks=False):
+        return
+    elif find_reader(path):
         yield DocumentFile(path, path.relative_to(root).as_posix())
-
-
-def _is_folder_link(entry: os.DirEntry[str]) -> bool:
-    return entry.is_symlink() and entry.is_dir()
+    else:
+        yield SkippedPart(f"file of another kind ({path.suffix.lower() or 'no suffix'})")
 
 
 def _is_excluded_folder(name: str) -> bool:

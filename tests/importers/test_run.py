@@ -31,7 +31,7 @@ def test_failures_are_listed_beside_the_input_with_place_and_reason(file, writer
     path = file("m.jsonl", '{"id": "a", "text": "ok"}\nnonsense\n{"id": "b", "text": " "}\n')
     report = import_path(writer, path)
     assert (report.added, report.failed) == (1, 2)
-    assert report.failures_path == path.with_name("m.jsonl.failed.jsonl")
+    assert report.failures_path == path.parent / "ekphory-failed" / "m.jsonl"
     unreadable, refused = listed(report.failures_path)
     assert (unreadable["place"], unreadable["content"]) == ("m.jsonl:2", "nonsense")
     assert (refused["place"], refused["id"], refused["field"]) == ("m.jsonl:3", "b", "text")
@@ -40,22 +40,25 @@ def test_failures_are_listed_beside_the_input_with_place_and_reason(file, writer
     assert [example.place for example in report.examples] == ["m.jsonl:2", "m.jsonl:3"]
 
 
-def test_a_wanted_failures_file_is_appended_to(file, writer, tmp_path):
+def test_a_wanted_failures_file_lists_each_failure_once_and_those_of_other_inputs(
+    file, writer, tmp_path
+):
     path = file("m.jsonl", '{"id": "a", "text": "ok"}\nnonsense\n')
     wanted = tmp_path / "out.jsonl"
+    import_path(writer, file("other.jsonl", '{"text": "ok"}\nnonsense\n'), failures_path=wanted)
     import_path(writer, path, failures_path=wanted)
     import_path(writer, path, failures_path=wanted)
-    assert [row["place"] for row in listed(wanted)] == ["m.jsonl:2", "m.jsonl:2"]
+    assert [row["place"] for row in listed(wanted)] == ["other.jsonl:2", "m.jsonl:2"]
 
 
 def test_failures_go_to_the_current_folder_where_the_place_beside_the_input_is_taken(
     file, writer, tmp_path, monkeypatch
 ):
     path = file("data/m.jsonl", '{"id": "a", "text": "ok"}\nnonsense\n')
-    path.with_name("m.jsonl.failed.jsonl").mkdir()
+    path.with_name("ekphory-failed").write_text("a file")
     monkeypatch.chdir(tmp_path)
     report = import_path(writer, path)
-    assert report.failures_path == tmp_path / "m.jsonl.failed.jsonl"
+    assert report.failures_path == tmp_path / "ekphory-failed" / "m.jsonl"
 
 
 def test_a_failures_path_that_cannot_be_a_file_is_refused_before_anything_is_written(
@@ -166,7 +169,7 @@ def test_records_that_all_lie_outside_the_bound_session_stop_the_import(file, op
     with pytest.raises(ScopeError, match=said):
         import_path(memory, path)
     assert memory.count() == 0
-    assert not path.with_name("m.jsonl.failed.jsonl").exists()
+    assert not path.with_name("ekphory-failed").exists()
 
 
 @pytest.mark.parametrize(

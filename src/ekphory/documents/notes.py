@@ -23,7 +23,7 @@ JOINER = " | "
 _FRONT_MATTER = re.compile(
     r"---[ \t]*\n(?=[\w\"'-][^\n]*:)(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL
 )
-_LONGEST_FRONT_MATTER = 20_000
+LONGEST_FRONT_MATTER = 20_000
 _LISTS = {"tags": "tags", "tag": "tags", "aliases": "aliases", "alias": "aliases"}
 _DATES = ("date", "created")
 
@@ -34,7 +34,7 @@ def part_front_matter(text: str) -> tuple[list[NoteFacts | SkippedPart], str]:
     Returns:
         What they say, and the text with blank lines in their place, so that lines can be counted.
     """
-    found = _FRONT_MATTER.match(text[:_LONGEST_FRONT_MATTER])
+    found = _FRONT_MATTER.match(text[:LONGEST_FRONT_MATTER])
     if found is None:
         return [], text
     entries = _load(found[1])
@@ -162,8 +162,8 @@ class NoteText:
     """
 
     text: str
-    references: tuple[str, ...]
-    tags: tuple[str, ...]
+    references: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
 
 
 def read_marks(text: str) -> NoteText:

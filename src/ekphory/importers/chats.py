@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ekphory.errors import InvalidInput
-from ekphory.importers.export_files import AttachedText, LeaveOut, part_memories, read_files
+from ekphory.importers.documents import DOCUMENT_POOL
+from ekphory.importers.export_files import (
+    MEMORY_POOL,
+    AttachedText,
+    LeaveOut,
+    part_memories,
+    read_files,
+)
 from ekphory.importers.source import (
     ImportedRecord,
     Readable,
@@ -116,8 +123,9 @@ def _read_conversation(
             yield message
             continue
         if isinstance(message, AttachedText):
-            at = message.at or latest
-            yield replace(message, at=at, metadata=titled | dict(message.metadata))
+            # What is said of the whole account has not the title of a conversation.
+            about = titled if message.pool == DOCUMENT_POOL else {}
+            yield replace(message, at=message.at or latest, metadata=about)
             continue
         latest = message.at or latest
         where = f"{place}, message {message.id}"
@@ -267,7 +275,7 @@ def _read_context(message: Mapping[str, Any], recipient: str) -> Iterator[Attach
             yield replace(memory, at=memory.at or made)
     for name in ("user_profile", "user_instructions"):
         if text := read_text(content.get(name)):
-            yield AttachedText(f"chatgpt/{name}", name, text, "chatgpt")
+            yield AttachedText(f"chatgpt/{name}", name, text, "chatgpt", pool=MEMORY_POOL)
 
 
 def _list_attached(message: Mapping[str, Any], on_left_out: LeaveOut) -> Iterator[AttachedText]:

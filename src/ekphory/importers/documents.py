@@ -21,7 +21,7 @@ from ekphory.documents.blocks import (
     format_place,
     parent_id,
 )
-from ekphory.documents.notes import JOINER, find_date, join
+from ekphory.documents.notes import JOINER, NoteText, find_date, join
 from ekphory.documents.passages import Passage, read_document
 from ekphory.documents.settings import PageReader, ReadingSettings, find_page_reader
 from ekphory.documents.tree import (
@@ -139,7 +139,7 @@ def _make_record(
         # What a document states does not fade, whenever its file was last touched.
         "type": "semantic",
     }
-    date, told = find_date(document.file.name, note.dates), _gather_metadata(note, passage)
+    date, told = find_date(document.file.name, note.dates), gather_metadata(note, passage)
     noted = told if date is None else {**told, "at": date.isoformat()}
     identity = "\0".join(f"{name}={value}" for name, value in (*fields.items(), *noted.items()))
     digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -148,8 +148,8 @@ def _make_record(
     return ImportedRecord(fields, f"{document.file.name} ({lines})")
 
 
-def _gather_metadata(note: NoteFacts, passage: Passage) -> dict[str, Scalar]:
-    """Return what a note says of itself, and the links and tags of one of its passages."""
+def gather_metadata(note: NoteFacts, passage: Passage | NoteText) -> dict[str, Scalar]:
+    """Return what a note says of itself, and the links and tags in a piece of it."""
     told = {f"note_{key}" if key in _OUR_KEYS else key: v for key, v in note.metadata.items()}
     tags = join((*str(told.get("tags", "")).split(JOINER), *passage.tags))
     references = join((*note.references, *passage.references))

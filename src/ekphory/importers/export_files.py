@@ -82,18 +82,20 @@ _MEMORY_LINE = re.compile(r"[ \t]*\d+\.\s*(?:\[(\d{4}-\d\d-\d\d)\][.:]?\s*)?(\S.
 
 def part_memories(text: str, source: str, id: str) -> Iterator[AttachedText]:  # noqa: A002
     """Part a list of memories, a numbered line each, perhaps dated; another text stays whole."""
-    lines = [_MEMORY_LINE.fullmatch(line) for line in text.strip().split("\n")]
-    if not all(lines):
+    whole = text.strip()
+    lines = [_MEMORY_LINE.fullmatch(line) for line in whole.split("\n")]
+    if len(lines) > 1 and not all(lines):
         yield AttachedText(id, "memories", text, source, pool=MEMORY_POOL)
         return
-    for found in filter(None, lines):
+    for found in lines:
+        date, words = found.groups() if found else (None, whole)
         try:
-            at = to_utc(found[1], field="at") if found[1] else None
+            at = to_utc(date, field="at") if date else None
         except InvalidInput:
             at = None
         # Named by its words: it stands in many conversations, at other places of the list.
-        name = hashlib.sha256(found[2].encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        yield AttachedText(f"{id}/{name}", "memories", found[2], source, at, pool=MEMORY_POOL)
+        name = hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        yield AttachedText(f"{id}/{name}", "memories", words, source, at, pool=MEMORY_POOL)
 
 
 def read_files(
@@ -132,7 +134,7 @@ def _describe_file(member: str) -> str:
 
 _TEXT_SUFFIXES = frozenset(
     ".txt .md .markdown .rst .csv .tsv .json .jsonl .yaml .yml .toml .xml .html .htm .css .tex "
-    ".log .sql .sh .py .js .ts .tsx .java .go .rs .c .h .cpp .cs .rb .php .swift .kt .r .ipynb".split()
+    ".log .sql .sh .py .js .ts .tsx .java .go .rs .c .h .cpp .cs .rb .php .swift .kt .r".split()
 )
 
 

@@ -148,7 +148,7 @@ def failures_file(path: Path, wanted: Path | None) -> FailuresFile:
     """
     source = path.resolve()
     if wanted is None:
-        name = Path(FAILURES_FOLDER, f"{source.name}.jsonl")
+        name = Path(FAILURES_FOLDER, f"{source.name.removesuffix('.jsonl')}.jsonl")
         return FailuresFile(source, source.parent / name, instead=Path.cwd() / name)
     if wanted.is_dir() or not wanted.parent.is_dir():
         raise InvalidInput(

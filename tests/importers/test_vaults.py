@@ -122,9 +122,7 @@ def test_percent_signs_in_code_and_after_numbers_are_no_comments(memory, file):
     ],
 )
 @pytest.mark.parametrize("form", ["documents", "text"])
-def test_a_dated_note_has_its_date_whenever_its_file_was_changed(
-    memory, file, form, name, text, at
-):
+def test_a_dated_note_has_its_date_and_not_that_of_its_file(memory, file, form, name, text, at):
     import_path(memory, file(name, text), format=form)
     assert [record.at for record in memory.list()] == [at]
 

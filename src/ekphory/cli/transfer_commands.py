@@ -187,7 +187,7 @@ def import_records(
     a record was refused; all others are imported.
 
     Documents are Markdown, text, reStructuredText, PDF, Word and HTML. Of a document that has
-    changed the new passages replace the old ones.
+    changed the new passages replace the old ones; the links, tags and date of a note are kept.
     """
     from ekphory.importers.detect import choose_format
 

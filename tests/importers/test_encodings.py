@@ -34,9 +34,20 @@ def test_a_sentence_in_another_encoding_is_read(memory, file, text, encoding):
     assert [record.text for record in memory.list()] == [text]
 
 
-@pytest.mark.parametrize("data", [b"caf\xe9", "Grüße aus Köln".encode("cp1252")])
-def test_what_is_too_short_to_tell_is_refused_with_a_remedy(memory, file, data):
-    report = import_documents(memory, file("a.txt", data))
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("café", "cp1252"),
+        ("Grüße aus Köln", "cp1252"),
+        # What chardet takes for Hebrew, Korean, Cyrillic and control characters.
+        ("Price: 20 € — cheap", "cp1252"),
+        ("Temperature: 21 °C outside, 5 °C in the cellar.", "cp1252"),
+        ("• milk\n• bread\n• eggs\n", "mac_roman"),
+        ("Dr. Müller called about the naïve assumption that the façade is old.", "cp850"),
+    ],
+)
+def test_what_cannot_be_told_for_sure_is_refused_with_a_remedy(memory, file, text, encoding):
+    report = import_documents(memory, file("a.txt", text.encode(encoding)))
     (failure,) = report.examples
     assert (failure.place, memory.count()) == ("a.txt", 0)
     assert "Save the file as UTF-8, or name its encoding with --encoding" in failure.message

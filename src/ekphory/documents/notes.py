@@ -121,7 +121,7 @@ def find_date(name: str, dates: Mapping[str, datetime]) -> datetime | None:
 
 # Text: code is left as it is, whatever it holds
 
-_CODE = r"^[ \t]{0,12}(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*(?P=fence)|\Z)"
+_CODE = r"^[ \t]{0,12}(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*(?P=fence)|\Z)"
 _INLINE_CODE = r"(?<!`)(?P<ticks>`{1,2})(?!`)[^`\n]{1,500}(?P=ticks)(?!`)"
 _COMMENT = re.compile(
     rf"{_CODE}|{_INLINE_CODE}|(?P<comment>(?<![\w%])%%(?!%).*?%%)", re.MULTILINE | re.DOTALL

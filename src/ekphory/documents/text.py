@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -89,10 +90,9 @@ _BINARY = Problem(
 def _decode_found(data: bytes, error: UnicodeDecodeError | None) -> str | Problem:
     """Decode in the encoding that the bytes show, or say what is known of it."""
     name, confidence = _find_encoding(data)
-    if name is not None and confidence >= _LEAST_CONFIDENCE:
-        text = _decode_as(data, name)
-        if isinstance(text, str):
-            return text
+    text = _decode_as(data, name) if name and confidence >= _LEAST_CONFIDENCE else None
+    if name and isinstance(text, str) and (name.startswith("utf") or _is_plausible(text)):
+        return text
     if error is None or b"\0" in data:
         return _BINARY
     line = data.count(b"\n", 0, error.start) + 1
@@ -129,7 +129,25 @@ def _normalize_line_ends(text: str) -> str:
 
 
 _LEAST_CONFIDENCE = 0.1
-"""Right in all of a sentence in twelve languages and 21 encodings; below are single words."""
+"""Of chardet's scale, on which a sentence has 0.12 to 0.8; below lie single words."""
+
+_FEWEST_LETTERS = 4
+_CONTROLS = re.compile(r"[\x80-\x9f]")
+
+
+def _is_plausible(text: str) -> bool:
+    """Whether what is not ASCII is words: enough letters, of one script, and no stray signs.
+
+    In `Price: 20 € — cheap` the two signs are two Hebrew letters of another encoding.
+    """
+    beyond = [sign for sign in text if not sign.isascii()]
+    letters = [sign for sign in beyond if sign.isalpha()]
+    foreign = sum(not unicodedata.name(sign, "").startswith("LATIN") for sign in letters)
+    plain = sum(sign.isascii() and sign.isalpha() for sign in text)
+    of_one_script = foreign == 0 or (foreign == len(letters) and foreign >= plain)
+    are_words = len(letters) >= _FEWEST_LETTERS and 2 * len(letters) >= len(beyond)
+    return are_words and of_one_script and not _CONTROLS.search(text)
+
 
 TextReader = Callable[[Path, ReadingSettings], Iterator[Read]]
 

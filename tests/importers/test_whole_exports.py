@@ -2,76 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
+import shutil
+from pathlib import Path
 
 import pytest
 
 from ekphory.importers.run import count_records, import_path
 
-
-def pack(path, files):
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in files.items():
-            data = content if isinstance(content, str | bytes) else json.dumps(content)
-            archive.writestr(name, data)
-    return path
-
-
-CLAUDE = {
-    "conversations.json": [
-        {
-            "uuid": "k1",
-            "name": "Lease",
-            "created_at": "2026-03-05T19:00:00Z",
-            "chat_messages": [
-                {
-                    "uuid": "m1",
-                    "sender": "human",
-                    "text": "",
-                    "content": [],
-                    "created_at": "2026-03-05T19:01:00Z",
-                    "attachments": [
-                        {"file_name": "lease.pdf", "extracted_content": "The rent is 850 euros."}
-                    ],
-                    "files": [{"file_name": "photo.jpg"}],
-                },
-                {
-                    "uuid": "m2",
-                    "sender": "assistant",
-                    "content": [
-                        {"type": "thinking", "thinking": "Let me see."},
-                        {"type": "text", "text": "It allows pets."},
-                    ],
-                    "created_at": "2026-03-05T19:02:00Z",
-                },
-            ],
-        }
-    ],
-    "projects.json": [
-        {
-            "uuid": "p1",
-            "name": "House",
-            "description": "All about the house",
-            "created_at": "2026-01-01T00:00:00Z",
-            "docs": [
-                {"uuid": "d1", "filename": "boiler.txt", "content": "It is a Viessmann."},
-                {"uuid": "d2", "filename": "empty.txt", "content": ""},
-            ],
-        }
-    ],
-    "memories.json": [
-        {
-            "conversations_memory": "Mara runs a bakery.",
-            "project_memories": {"p1": "The house was built in 1931."},
-        }
-    ],
-    "users.json": [{"uuid": "u", "full_name": "Mara", "email_address": "mara@example.org"}],
-}
+WHOLE = Path(__file__).parent / "whole"
 
 
 def test_a_claude_export_is_read_whole_and_the_rest_is_named(memory, tmp_path):
-    report = import_path(memory, pack(tmp_path / "claude.zip", CLAUDE))
+    folder = shutil.copytree(WHOLE / "claude", tmp_path / "claude")
+    report = import_path(memory, folder)
     found = {record.text: (record.path, record.pool) for record in memory.list()}
     assert found == {
         "The rent is 850 euros.": ("lease.pdf", "reference_library"),
@@ -90,58 +33,10 @@ def test_a_claude_export_is_read_whole_and_the_rest_is_named(memory, tmp_path):
     }
 
 
-def say(role, text="", **fields):
-    content = fields.pop("content", {"content_type": "text", "parts": [text]})
-    return {"author": {"role": role}, "create_time": 1_767_225_700, "content": content} | fields
-
-
-def canvas(action, **said):
-    content = {"content_type": "code", "text": json.dumps(said)}
-    return say("assistant", recipient=f"canmore.{action}_textdoc", content=content)
-
-
-MEMORIES = (
-    "1. [2025-05-02]. User keeps a rye starter.\n2. [2025-06-01]. User is allergic to sesame."
-)
-SAID = [
-    say("user", content={"content_type": "user_editable_context", "user_profile": "I bake."}),
-    say("system", content={"content_type": "model_context", "model_set_context": MEMORIES}),
-    say(
-        "user",
-        "Here is my recipe.",
-        metadata={
-            "attachments": [
-                {"id": "file-AAA", "name": "recipe.md"},
-                {"id": "file-BBB", "name": "loaf.png"},
-                {"id": "file-CCC", "name": "gone.txt"},
-            ]
-        },
-    ),
-    canvas("create", name="Plan", type="document", content="Feed it on Friday. Bake on Sunday."),
-    canvas("update", updates=[{"pattern": "on Sunday\\.", "replacement": "on Saturday."}]),
-    canvas("update", updates=[{"pattern": "(a+)+$", "replacement": ""}]),
-    say("assistant", "User prefers a dark crust.", recipient="bio"),
-    say("tool", "Model set context updated."),
-]
-MAPPING = {
-    f"n{number}": {"parent": f"n{number - 1}", "children": [], "message": message}
-    for number, message in enumerate(SAID)
-}
-CONVERSATION = {"id": "c1", "title": "Bread", "current_node": f"n{len(SAID) - 1}"}
-CHATGPT = {
-    "conversations.json": [CONVERSATION | {"mapping": MAPPING}] * 2,
-    "chat.html": "<html></html>",
-    "user.json": {"email": "mara@example.org", "bio": "Baker, mother of two."},
-    "file-AAA-recipe.md": "500 g of rye, 12 g of salt.",
-    "file-BBB-loaf.png": b"\x89PNG\0",
-    "dalle-generations/x.webp": b"RIFF",
-}
-
-
 @pytest.fixture
 def chatgpt(tmp_path):
     """The archive of a ChatGPT export."""
-    return pack(tmp_path / "chatgpt.zip", CHATGPT)
+    return Path(shutil.make_archive(str(tmp_path / "export"), "zip", WHOLE / "chatgpt"))
 
 
 def test_a_chatgpt_export_is_read_whole(memory, chatgpt):

@@ -33,7 +33,7 @@ def test_a_broken_line_is_listed_and_the_others_are_imported(ekphory, notes, tmp
     assert result.stdout.splitlines() == [
         "2 added, 0 already there, 1 failed.",
         "  notes.jsonl:2: not valid JSON: Expecting value (column 9). Mend this line.",
-        f"All failures are listed in {tmp_path / 'notes.jsonl.failed.jsonl'}",
+        f"All failures are listed in {tmp_path / 'ekphory-failed' / 'notes.jsonl'}",
     ]
     listed = ekphory.json("list", "--order", "written")["memories"]
     assert [memory["text"] for memory in listed] == ["one", "two"]

@@ -175,7 +175,7 @@ print(json.dumps({reader.name: str(reader.missing_extra() or "") for reader in R
 @pytest.mark.parametrize("name", ["a.md", "a.txt", "a.html", "a.docx", "a.pdf", "a.rst"])
 def test_an_empty_file_of_any_kind_and_one_that_went_away_are_told(file, tmp_path, name):
     (problem,) = read(file(name, b""))
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, Problem | SkippedPart)
     (problem,) = read(tmp_path / "gone.md")
     assert problem.message == "No such file or directory. Check that it exists and may be read."
 

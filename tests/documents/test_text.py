@@ -34,7 +34,7 @@ NUL = "holds NUL bytes: it is binary, or UTF-16 without"
             b"good\ncaf\xe9 au lait\n",
             None,
             "line 2 is not UTF-8 (b'\\xe9 au'). Save the file as UTF-8, or name its encoding with "
-            "--encoding.",
+            "--encoding",
         ),
         (b"ab\x81", "cp1252", "byte 3 is not cp1252. Save the file as UTF-8."),
         (b"\x7fELF\x00\x01\xff", None, NUL),
@@ -74,7 +74,8 @@ PIECES = ("# A\n", "B\n===\n", "- a\n", "  b\n", "```\n", "\n", "| a |\n|---|\n"
 
 
 def kinds(text):
-    return [(block.kind, block.first, block.last) for block in parse_markdown(text)]
+    found = parse_markdown(text)
+    return [(each.kind, each.first, each.last) for each in found if isinstance(each, Block)]
 
 
 def only(text):
@@ -129,7 +130,7 @@ def test_a_text_of_megabytes_is_parsed_in_portions_with_the_same_blocks():
     [
         ("```\n# not a heading\n```", [("code", 1, 3)]),
         ("> # quoted\n> text", [("paragraph", 1, 2)]),
-        ("---\ntitle: Boiler\n---\n# Boiler\n", [("code", 1, 3), ("heading", 4, 4)]),
+        ("---\ntitle: Boiler\n---\n# Boiler\n", [("heading", 4, 4)]),
         ("[" * 200_000, [("paragraph", 1, 1)]),
     ],
 )

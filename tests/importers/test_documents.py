@@ -155,10 +155,10 @@ def test_what_cannot_be_read_is_listed_and_the_others_are_imported(memory, house
     with (house / "dump.txt").open("wb") as stream:
         stream.truncate(LARGEST_TEXT + 2**20)
     report = import_documents(memory, house)
-    assert (report.added, report.failed) == (3, 4)
-    assert report.failures_path == house.with_name("house.failed.jsonl")
+    assert (report.added, report.failed) == (3, 3)
+    assert report.failures_path == house.parent / "ekphory-failed" / "house.jsonl"
     told = {one.place: one.message for one in report.examples}
-    assert list(told) == ["binary.txt", "broken.pdf", "dump.txt", "empty.md"]
+    assert list(told) == ["binary.txt", "broken.pdf", "dump.txt"]
     assert told["dump.txt"] == "65 MB is more than the 64 MB that are read. Split it."
 
 
@@ -221,7 +221,7 @@ def test_a_bound_session_is_refused_before_anything_is_read(open_memory, house):
 def test_an_option_that_cannot_be_used_is_refused_once(memory, house, options, field):
     with pytest.raises(InvalidInput, match=f"^{field}="):
         import_documents(memory, house, options=options)
-    assert not house.with_name("house.failed.jsonl").exists()
+    assert not house.with_name("ekphory-failed").exists()
 
 
 def test_a_name_that_is_not_utf_8_is_told(memory, house):

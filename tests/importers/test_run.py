@@ -31,7 +31,7 @@ def test_failures_are_listed_beside_the_input_with_place_and_reason(file, writer
     path = file("m.jsonl", '{"id": "a", "text": "ok"}\nnonsense\n{"id": "b", "text": " "}\n')
     report = import_path(writer, path)
     assert (report.added, report.failed) == (1, 2)
-    assert report.failures_path == path.with_name("m.jsonl.failed.jsonl")
+    assert report.failures_path == path.parent / "ekphory-failed" / "m.jsonl"
     unreadable, refused = listed(report.failures_path)
     assert (unreadable["place"], unreadable["content"]) == ("m.jsonl:2", "nonsense")
     assert (refused["place"], refused["id"], refused["field"]) == ("m.jsonl:3", "b", "text")
@@ -40,20 +40,22 @@ def test_failures_are_listed_beside_the_input_with_place_and_reason(file, writer
     assert [example.place for example in report.examples] == ["m.jsonl:2", "m.jsonl:3"]
 
 
-def test_a_wanted_failures_file_is_appended_to(file, writer, tmp_path, monkeypatch):
+def test_a_wanted_failures_file_lists_each_failure_once(file, writer, tmp_path, monkeypatch):
     path = file("data/m.jsonl", '{"id": "a", "text": "ok"}\nnonsense\n')
     # One that cannot be a file is refused before anything is written.
     with pytest.raises(InvalidInput, match="failures_path"):
         import_path(writer, path, failures_path=tmp_path)
     assert writer.records == {}
+    # Those of other inputs stay.
     wanted = tmp_path / "out.jsonl"
+    import_path(writer, file("other.jsonl", '{"text": "ok"}\nnonsense\n'), failures_path=wanted)
     for _ in range(2):
         import_path(writer, path, failures_path=wanted)
-    assert [row["place"] for row in listed(wanted)] == ["m.jsonl:2", "m.jsonl:2"]
+    assert [row["place"] for row in listed(wanted)] == ["other.jsonl:2", "m.jsonl:2"]
     # Failures go to the current folder where the place beside the input is taken.
-    path.with_name("m.jsonl.failed.jsonl").mkdir()
+    path.with_name("ekphory-failed").write_text("a file")
     monkeypatch.chdir(tmp_path)
-    assert import_path(writer, path).failures_path == tmp_path / "m.jsonl.failed.jsonl"
+    assert import_path(writer, path).failures_path == tmp_path / "ekphory-failed" / "m.jsonl"
     # A lone surrogate and a very long text can be listed.
     row = {"id": "a", "text": " ", "heading": "\ud800", "path": "x" * 5_000}
     report = import_path(writer, file("n.jsonl", json.dumps(row) + "\n"))
@@ -154,7 +156,7 @@ def test_records_that_all_lie_outside_the_bound_session_stop_the_import(file, op
     with pytest.raises(ScopeError, match=said):
         import_path(memory, path)
     assert memory.count() == 0
-    assert not path.with_name("m.jsonl.failed.jsonl").exists()
+    assert not path.with_name("ekphory-failed").exists()
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,12 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
+from rich.text import Text
 
 from ekphory.cli.options import FileOutputOptions, OutputOptions
 from ekphory.cli.output import describe_error, print_json
@@ -224,13 +227,24 @@ def _show_progress(*columns: ProgressColumn) -> Iterator[Progress]:
         yield progress
 
 
+class _RateColumn(ProgressColumn):
+    """How much is done in a second."""
+
+    def render(self, task: Task) -> Text:
+        """Return it, once it is known."""
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.0f}/s")
+
+
 @contextmanager
 def step_bar() -> Iterator[Steps]:
-    """Show a bar for each activity; is told the activity, how much is done, and of how much."""
-    description = TextColumn("{task.description}")
-    with _show_progress(
-        description, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    ) as progress:
+    """Show a bar for each activity; is told the activity, how much is done, and of how much.
+
+    Rate and time left are beside it.
+    """
+    columns = (BarColumn(), MofNCompleteColumn(), _RateColumn(), TimeRemainingColumn())
+    left = TextColumn("left")
+    with _show_progress(TextColumn("{task.description}"), *columns, left) as progress:
         tasks = {}
 
         def show(activity: str, done: int, total: int) -> None:

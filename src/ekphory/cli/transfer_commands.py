@@ -53,7 +53,12 @@ class DocumentFlags:
     """What an import of documents does beyond reading them."""
 
     watch: Annotated[
-        bool, _document_option("--watch", help="Follow changes until Ctrl-C, which loses nothing.")
+        bool,
+        _document_option(
+            "--watch",
+            help="Follow changes, deletions and renames until Ctrl-C, which loses nothing; --prune "
+            "is part of it.",
+        ),
     ] = False
     prune: Annotated[
         bool,
@@ -77,7 +82,8 @@ class DocumentFlags:
     encoding: Annotated[
         str | None,
         _document_option(
-            help="Of text files that are not UTF-8, such as cp1252; else they are refused."
+            help="Of text files that are not UTF-8, such as cp1252; else it is found out, or they "
+            "are refused where it is not sure."
         ),
     ] = None
     exclude: Annotated[
@@ -121,7 +127,7 @@ class DocumentFlags:
         return DocumentOptions(
             pool=self.pool,
             name=self.name,
-            gone="forget" if self.prune else "keep",
+            gone="forget" if self.prune or self.watch else "keep",
             encoding=self.encoding,
             page_reader=_find_page_reader(self.ocr or "own", settings),
             exclude=Exclusion(tuple(self.exclude or ())),
@@ -161,7 +167,8 @@ class ImportFlags:
     failures: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Where to list what failed; else PATH.failed.jsonl beside it."
+            metavar="FILE",
+            help="Where to list what failed; else ekphory-failed/PATH.jsonl beside it.",
         ),
     ] = None
     conversation: Annotated[
@@ -183,7 +190,8 @@ def import_records(
     a record was refused; all others are imported.
 
     Documents are Markdown, text, reStructuredText, PDF, Word, HTML and source code. Of a document
-    that has changed the new passages replace the old ones.
+    that has changed the new passages replace the old ones; the links, tags and date of a note are
+    kept.
     """
     from ekphory.importers.detect import choose_format
 
@@ -215,15 +223,19 @@ def _import_records(
     chosen: Format,
     given: ImportFlags,
 ) -> ImportReport:
-    from ekphory.importers.run import import_path
+    from ekphory.importers.run import count_records, import_path
 
-    with show_note("reading") as note:
+    total = 0
+    if message_console().is_terminal:
+        with show_note("counting records"):
+            total = count_records(path, chosen, given.conversation, memory.scope.project)
+    with step_bar() as show:
         return import_path(
             memory,
             path,
             format=chosen,
             failures_path=given.failures,
-            on_progress=lambda so_far: note(_format_counts(so_far)),
+            on_progress=lambda now: show("records", now.added + now.skipped + now.failed, total),
             conversation=given.conversation,
         )
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from ekphory.errors import InvalidInput, MissingExtra
-from ekphory.types import MemoryRecord
+from ekphory.types import MemoryRecord, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,22 @@ class Problem:
     position: int | None = None
 
 
-Read: TypeAlias = Block | SkippedPart | Problem
+@dataclass(frozen=True, slots=True)
+class NoteFacts:
+    """What the front matter of a note says about all of it.
+
+    Attributes:
+        metadata: Its entries; those of a list joined into one text.
+        dates: Which of `date` and `created` it gives, as moments.
+        references: The notes that it links to.
+    """
+
+    metadata: Mapping[str, Scalar] = field(default_factory=dict)
+    dates: Mapping[str, datetime] = field(default_factory=dict)
+    references: tuple[str, ...] = ()
+
+
+Read: TypeAlias = Block | SkippedPart | Problem | NoteFacts
 
 
 def format_place(first: int, last: int, unit: Unit) -> str:

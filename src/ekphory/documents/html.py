@@ -42,13 +42,13 @@ _BLANKS = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
 def read_html(path: Path, settings: ReadingSettings) -> Iterator[Read]:
     """Read a page: its main part where it marks one, never menus, footers or hidden text."""
-    text: bytes | str | Problem = read_bytes(path)
+    text: bytes | str | Problem | SkippedPart = read_bytes(path)
     if isinstance(text, bytes):
         text = decode(text, _find_declared_encoding(text) or settings.encoding)
-    if isinstance(text, Problem):
-        yield text
-    else:
+    if isinstance(text, str):
         yield from parse_page(text)
+    elif not isinstance(text, bytes):
+        yield text
 
 
 def parse_page(text: str) -> Iterator[Block | SkippedPart]:

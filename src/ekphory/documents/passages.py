@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeAlias
 
 from ekphory.documents.blocks import (
     DENSE,
     Block,
     BlockKind,
+    NoteFacts,
     Problem,
     Read,
     Section,
@@ -22,9 +24,10 @@ from ekphory.documents.blocks import (
     estimate_tokens,
     is_dense,
 )
+from ekphory.documents.notes import read_marks
 from ekphory.documents.pdf import is_page_number
 from ekphory.documents.settings import ReadingSettings
-from ekphory.documents.tree import Reader
+from ekphory.documents.tree import MARKDOWN, Reader
 
 # Cutting a block that is too long, where a reader would pause
 
@@ -145,6 +148,8 @@ class Passage:
         section: Where it belongs.
         first, last: Where it begins and ends, in the unit of the document.
         kinds: What it is made of.
+        references: The notes and files that it links to.
+        tags: The tags that stand in it.
     """
 
     text: str
@@ -152,9 +157,14 @@ class Passage:
     first: int
     last: int
     kinds: frozenset[BlockKind]
+    references: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
 
 
-def passages(blocks: Iterable[Read]) -> Iterator[Passage | SkippedPart | Problem]:
+ReadPassage: TypeAlias = Passage | SkippedPart | Problem | NoteFacts
+
+
+def passages(blocks: Iterable[Read]) -> Iterator[ReadPassage]:
     """Gather blocks into passages, in order and in the memory of two of them.
 
     A heading is the beginning of the first passage of its section; code with a title is a section
@@ -330,25 +340,44 @@ def _is_encoded(text: str) -> bool:
     return sum(len(run) for run in runs) * 2 > len(text)
 
 
-def read_document(
-    path: Path, reader: Reader, settings: ReadingSettings
-) -> Iterator[Passage | SkippedPart | Problem]:
+def read_document(path: Path, reader: Reader, settings: ReadingSettings) -> Iterator[ReadPassage]:
     """Read the passages of a document in order.
 
     Yields:
-        Passages, what was left out with its reason, and what could not be read. A document with
-        nothing to read in it yields a problem.
+        What it says about itself, passages, what was left out with its reason, and what could not
+        be read. One of pages with nothing to read in it yields a problem.
 
     Raises:
         MissingExtra: `[docs]` is not installed.
     """
     found_any = False
     for found in passages(_read_blocks(path, reader, settings)):
-        found_any = True
-        reason = explain_exclusion(found) if isinstance(found, Passage) else None
-        yield found if reason is None else SkippedPart(reason)
+        found_any |= not isinstance(found, NoteFacts)
+        if isinstance(found, Passage):
+            passage = _read_note_marks(found) if reader.name == MARKDOWN else found
+            reason = explain_exclusion(passage)
+            yield passage if reason is None else SkippedPart(reason)
+        else:
+            yield found
     if not found_any:
-        yield Problem("there is no text in it.")
+        # Text that is not there yet is no error; pages without any may have lost theirs.
+        empty = reader.unit == "line"
+        yield SkippedPart("no text in it") if empty else Problem("there is no text in it.")
+
+
+def _read_note_marks(passage: Passage) -> Passage:
+    """Turn the marks of a vault into words, links and tags."""
+    found = read_marks(passage.text)
+    titles = tuple(read_marks(title).text for title in passage.section.headings)
+    only_headings = all(line.startswith("#") or not line for line in found.text.split("\n"))
+    return replace(
+        passage,
+        text=found.text,
+        section=replace(passage.section, headings=titles),
+        kinds=frozenset({"heading"}) if only_headings else passage.kinds,
+        references=found.references,
+        tags=found.tags,
+    )
 
 
 def _read_blocks(path: Path, reader: Reader, settings: ReadingSettings) -> Iterator[Read]:

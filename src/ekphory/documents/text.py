@@ -1,15 +1,25 @@
-"""Readers of text: plain, reStructuredText and Markdown, decoded without guessing."""
+"""Readers of text: plain, reStructuredText and Markdown, decoded where the encoding is sure."""
 
 from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ekphory.documents.blocks import Block, BlockKind, Problem, Read, SkippedPart, from_docs_extra
+from ekphory.documents.blocks import (
+    Block,
+    BlockKind,
+    NoteFacts,
+    Problem,
+    Read,
+    SkippedPart,
+    from_docs_extra,
+)
+from ekphory.documents.notes import QUERIES, blank_comments, part_front_matter
 from ekphory.documents.settings import ReadingSettings
 
 if TYPE_CHECKING:
@@ -17,7 +27,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-# Bytes into text, without guessing
+# Bytes into text
 
 LARGEST_TEXT = 64 * 2**20
 """Most bytes of a text, Markdown or HTML file: 64 MB are some 16 million tokens."""
@@ -30,10 +40,10 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-EMPTY = Problem("the file is empty. Delete it, or write something into it.")
+EMPTY = SkippedPart("empty file")
 
 
-def read_bytes(path: Path) -> bytes | Problem:
+def read_bytes(path: Path) -> bytes | Problem | SkippedPart:
     """Read a whole file that holds text."""
     size = path.stat().st_size
     if size > LARGEST_TEXT:
@@ -44,7 +54,7 @@ def read_bytes(path: Path) -> bytes | Problem:
     return path.read_bytes() or EMPTY
 
 
-def read_text(path: Path, encoding: str | None) -> str | Problem:
+def read_text(path: Path, encoding: str | None) -> str | Problem | SkippedPart:
     """Read a text file, every line ended by a single line feed.
 
     Args:
@@ -52,21 +62,24 @@ def read_text(path: Path, encoding: str | None) -> str | Problem:
         encoding: Of files that are neither UTF-8 nor say by a byte order mark what they are.
     """
     data = read_bytes(path)
-    return data if isinstance(data, Problem) else decode(data, encoding)
+    return decode(data, encoding) if isinstance(data, bytes) else data
 
 
 def decode(data: bytes, encoding: str | None) -> str | Problem:
-    """Turn bytes into text: by the byte order mark, else as UTF-8, else in the named encoding."""
+    """Turn bytes into text: by the byte order mark, else as UTF-8, else in the named encoding.
+
+    Where none is named, one that is found is used if it is sure, and else only proposed.
+    """
     for mark, marked in _MARKS:
         if data.startswith(mark):
             return _decode_as(data, marked)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        return _describe_encoding(data, error) if encoding is None else _decode_as(data, encoding)
+        return _decode_as(data, encoding) if encoding else _decode_found(data, error)
     if "\0" not in text:
         return _normalize_line_ends(text)
-    return _BINARY if encoding is None else _decode_as(data, encoding)
+    return _decode_as(data, encoding) if encoding else _decode_found(data, None)
 
 
 _BINARY = Problem(
@@ -74,15 +87,31 @@ _BINARY = Problem(
 )
 
 
-def _describe_encoding(data: bytes, error: UnicodeDecodeError) -> Problem:
-    if b"\0" in data:
+def _decode_found(data: bytes, error: UnicodeDecodeError | None) -> str | Problem:
+    """Decode in the encoding that the bytes show, or say what is known of it."""
+    name, confidence = _find_encoding(data)
+    text = _decode_as(data, name) if name and confidence >= _LEAST_CONFIDENCE else None
+    if name and isinstance(text, str) and (name.startswith("utf") or _is_plausible(text)):
+        return text
+    if error is None or b"\0" in data:
         return _BINARY
     line = data.count(b"\n", 0, error.start) + 1
     found = data[error.start : error.start + 4]
+    proposal = f"; it may be {name}" if name else ""
     return Problem(
         f"line {line} is not UTF-8 ({found!r}). Save the file as UTF-8, or name its encoding with "
-        "--encoding."
+        f"--encoding{proposal}."
     )
+
+
+def _find_encoding(data: bytes) -> tuple[str | None, float]:
+    """Return the likeliest encoding, and how sure it is; none where `[docs]` is not installed."""
+    try:
+        import chardet
+    except ImportError:
+        return None, 0.0
+    found = chardet.detect(data)
+    return found["encoding"], found["confidence"]
 
 
 def _decode_as(data: bytes, encoding: str) -> str | Problem:
@@ -99,6 +128,27 @@ def _normalize_line_ends(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+_LEAST_CONFIDENCE = 0.1
+"""Of chardet's scale, on which a sentence has 0.12 to 0.8; below lie single words."""
+
+_FEWEST_LETTERS = 4
+_CONTROLS = re.compile(r"[\x80-\x9f]")
+
+
+def _is_plausible(text: str) -> bool:
+    """Whether what is not ASCII is words: enough letters, of one script, and no stray signs.
+
+    In `Price: 20 € — cheap` the two signs are two Hebrew letters of another encoding.
+    """
+    beyond = [sign for sign in text if not sign.isascii()]
+    letters = [sign for sign in beyond if sign.isalpha()]
+    foreign = sum(not unicodedata.name(sign, "").startswith("LATIN") for sign in letters)
+    plain = sum(sign.isascii() and sign.isalpha() for sign in text)
+    of_one_script = foreign == 0 or (foreign == len(letters) and foreign >= plain)
+    are_words = len(letters) >= _FEWEST_LETTERS and 2 * len(letters) >= len(beyond)
+    return are_words and of_one_script and not _CONTROLS.search(text)
+
+
 TextReader = Callable[[Path, ReadingSettings], Iterator[Read]]
 
 
@@ -107,10 +157,10 @@ def _make_reader(parse: Callable[[str], Iterator[Read]]) -> TextReader:
 
     def read(path: Path, settings: ReadingSettings) -> Iterator[Read]:
         text = read_text(path, settings.encoding)
-        if isinstance(text, Problem):
-            yield text
-        else:
+        if isinstance(text, str):
             yield from parse(text)
+        else:
+            yield text
 
     return read
 
@@ -198,10 +248,6 @@ _KINDS: dict[str, BlockKind] = {
     "code_block": "code",
     "html_block": "paragraph",
 }
-_FRONT_MATTER = re.compile(
-    r"---[ \t]*\n(?=[\w\"'-][^\n]*:).*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL
-)
-_LONGEST_FRONT_MATTER = 20_000
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 # Bounded, so that a text of nothing but brackets takes no quadratic time.
@@ -218,15 +264,16 @@ _PORTION = 2**20
 """Characters after which the next heading begins a new portion: the parser keeps all its tokens."""
 
 
-def parse_markdown(text: str) -> Iterator[Block | SkippedPart]:
-    """Return the outermost blocks of a Markdown text, their text that of the file to the letter."""
+def parse_markdown(text: str) -> Iterator[Block | SkippedPart | NoteFacts]:
+    """Return the outermost blocks of a Markdown text, their text that of the file to the letter.
+
+    What its front matter says comes first; comments of a vault are not in it.
+    """
     with from_docs_extra("Reading Markdown files"):
         from markdown_it import MarkdownIt
-    front = _find_front_matter(text)
-    if front is not None:
-        yield front
-        # Blank lines in its place keep the count of lines.
-        text = "\n" * front.last + text.split("\n", front.last)[-1]
+    facts, text = part_front_matter(text)
+    yield from facts
+    text = blank_comments(text)
     parser = MarkdownIt("commonmark").enable("table")
     parser.core.ruler.disable(["inline", "text_join"])
     before = 0
@@ -268,15 +315,6 @@ def _move_lines(found: Block | SkippedPart, lines: int) -> Block | SkippedPart:
     return replace(found, first=found.first + lines, last=found.last + lines)
 
 
-def _find_front_matter(text: str) -> Block | None:
-    """Return the settings between two rules at the top of a file, which are no Markdown."""
-    found = _FRONT_MATTER.match(text[:_LONGEST_FRONT_MATTER])
-    if found is None:
-        return None
-    text = "\n".join(line.rstrip() for line in found[0].rstrip().split("\n"))
-    return Block(text, "code", 1, text.count("\n") + 1, verbatim=True)
-
-
 def _make_block(
     token: Token, inner: Sequence[Token], lines: list[str]
 ) -> Iterator[Block | SkippedPart]:
@@ -289,7 +327,7 @@ def _make_block(
             yield Block(text, "heading", first + 1, last, level=level, title=title, verbatim=True)
         return
     kind = _KINDS[token.type]
-    reason = None if kind == "code" else _explain_exclusion(text, kind)
+    reason = _explain_code(token.info) if kind == "code" else _explain_exclusion(text, kind)
     if reason is not None:
         yield SkippedPart(reason)
     elif text.strip():
@@ -302,6 +340,11 @@ def _find_span(token: Token, lines: list[str]) -> tuple[int, int]:
     while last > first + 1 and not lines[last - 1].strip():
         last -= 1
     return first, last
+
+
+def _explain_code(info: str) -> str | None:
+    language = info.strip().split(" ")[0].lower()
+    return f"{language} query" if language in QUERIES else None
 
 
 def _explain_exclusion(text: str, kind: BlockKind) -> str | None:

@@ -27,8 +27,7 @@ from ekphory.documents.text import read_markdown, read_plain_text, read_restruct
 from ekphory.documents.word import read_word
 from ekphory.errors import MissingExtra
 
-READING_VERSION = 1
-"""Raised when documents are read or cut in another way, so that they are read anew."""
+MARKDOWN = "Markdown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,7 @@ class Reader:
         needs: Names of modules that its extra installs.
         extra: The extra.
         pool: Where its passages go, unless another pool is named.
+        version: Raised when they are read or cut in another way, so that they are read anew.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Reader:
     needs: tuple[str, ...] = ()
     extra: str = "docs"
     pool: str = "reference_library"
+    version: int = 1
 
     def missing_extra(self) -> MissingExtra | None:
         """Return the error of a reader whose modules are not installed."""
@@ -75,7 +76,9 @@ SOURCE_CODE = Reader(
     pool="reference_code",
 )
 READERS = (
-    Reader("Markdown", (".md", ".markdown"), "line", read_markdown, ("markdown_it",)),
+    Reader(
+        MARKDOWN, (".md", ".markdown"), "line", read_markdown, ("markdown_it", "yaml"), version=2
+    ),
     Reader("text", (".txt",), "line", read_plain_text),
     Reader("reStructuredText", (".rst",), "line", read_restructured_text),
     Reader("PDF", (".pdf",), "page", read_pdf, ("pypdfium2",)),
@@ -132,7 +135,9 @@ def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> G
             yield {Path(path) for _, path in changes}
 
 
-_EXCLUDED_FOLDERS = ("node_modules", "__pycache__", "site-packages", "venv")
+FAILURES_FOLDER = "ekphory-failed"
+"""Where imports list what they refused."""
+_EXCLUDED_FOLDERS = (FAILURES_FOLDER, "node_modules", "__pycache__", "site-packages", "venv")
 _EXCLUDED_FILES = ("*.bak", "*~", "~$*", "*.min.js")
 
 
@@ -150,7 +155,7 @@ class DocumentFile:
 
 
 Found = DocumentFile | SkippedPart | tuple[str, Problem]
-"""A document, what is passed over, or a place with what keeps it from being read."""
+"""A document, what is not read with its reason, or a place with what keeps it from being read."""
 
 
 def find_documents(root: Path, *, exclude: Exclusion = NOTHING_EXCLUDED) -> Iterator[Found]:
@@ -202,20 +207,20 @@ def _find_in_folder(root: Path, folder: Path, exclude: Exclusion) -> Iterator[Fo
                 yield from _find_in_folder(root, path, exclude)
         elif is_unread_code(path) and not _is_excluded_file(entry.name):
             yield UNREAD_CODE
-        elif not _is_excluded_file(entry.name) and (find_reader(path) or _is_folder_link(entry)):
+        elif not _is_excluded_file(entry.name):
             yield from _find_file(root, entry)
 
 
 def _find_file(root: Path, entry: os.DirEntry[str]) -> Iterator[Found]:
+    path = Path(entry.path)
     if entry.is_symlink():
         yield SkippedPart("symbolic link")
-    elif entry.is_file(follow_symlinks=False):
-        path = Path(entry.path)
+    elif not entry.is_file(follow_symlinks=False):
+        return
+    elif find_reader(path):
         yield DocumentFile(path, path.relative_to(root).as_posix())
-
-
-def _is_folder_link(entry: os.DirEntry[str]) -> bool:
-    return entry.is_symlink() and entry.is_dir()
+    else:
+        yield SkippedPart(f"file of another kind ({path.suffix.lower() or 'no suffix'})")
 
 
 def _is_excluded_folder(name: str) -> bool:

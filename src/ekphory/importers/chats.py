@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from ekphory.errors import InvalidInput
+from ekphory.importers.documents import DOCUMENT_POOL
+from ekphory.importers.export_files import (
+    MEMORY_POOL,
+    AttachedText,
+    LeaveOut,
+    part_memories,
+    read_files,
+)
 from ekphory.importers.source import (
     ImportedRecord,
     Readable,
@@ -40,6 +50,9 @@ class ExportedMessage:
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
 
 
+Said: TypeAlias = ExportedMessage | AttachedText | Unreadable
+
+
 @dataclass(frozen=True, slots=True)
 class _Product:
     """How a product's export tells its conversations.
@@ -56,18 +69,36 @@ class _Product:
     ids: tuple[str, ...]
     title: str
     moments: tuple[str, ...]
-    messages: Callable[[Mapping[str, Any], str], Iterator[ExportedMessage | Unreadable]]
+    messages: Callable[[Mapping[str, Any], str, LeaveOut], Iterator[Said]]
 
 
-def _read_export(path: Path, product: _Product) -> Iterator[Readable]:
-    for found in stream_elements(path, "conversation"):
-        if isinstance(found, Unreadable):
-            yield found
-        else:
-            yield from _read_conversation(*found, product)
+def _ignore(_reason: str) -> None:
+    """Do nothing."""
 
 
-def _read_conversation(place: str, element: object, product: _Product) -> Iterator[Readable]:
+def _read_export(path: Path, product: _Product, on_left_out: LeaveOut) -> Iterator[Readable]:
+    attached: dict[str, AttachedText] = {}
+    seen: set[object] = set()
+    for element in stream_elements(path, "conversation"):
+        if isinstance(element, Unreadable):
+            yield element
+            continue
+        for found in _read_conversation(*element, product, on_left_out):
+            if not isinstance(found, AttachedText):
+                yield found
+            elif found.file:
+                attached[found.file] = found
+            else:
+                # Memories and instructions stand in every conversation.
+                new = [one for one in found.records() if one.fields["id"] not in seen]
+                seen |= {one.fields["id"] for one in new}
+                yield from new
+    yield from read_files(path, product.source, attached, on_left_out)
+
+
+def _read_conversation(
+    place: str, element: object, product: _Product, on_left_out: LeaveOut
+) -> Iterator[Readable | AttachedText]:
     """Turn the messages of one conversation, in order, into records.
 
     A message without a moment takes that of the message before it, or else the conversation's.
@@ -83,13 +114,18 @@ def _read_conversation(place: str, element: object, product: _Product) -> Iterat
         return
     place = f"{place} ({identity})"
     title = read_text(element.get(product.title))
-    titled = {"title": title} if title else {}
+    titled: dict[str, Scalar] = {"title": title} if title else {}
     moments = (read_moment(element.get(name)) for name in product.moments)
     latest = next(filter(None, moments), None)
     sequence = 0
-    for message in product.messages(element, place):
+    for message in product.messages(element, place, on_left_out):
         if isinstance(message, Unreadable):
             yield message
+            continue
+        if isinstance(message, AttachedText):
+            # What is said of the whole account has not the title of a conversation.
+            about = titled if message.pool == DOCUMENT_POOL else {}
+            yield replace(message, at=message.at or latest, metadata=about)
             continue
         latest = message.at or latest
         where = f"{place}, message {message.id}"
@@ -142,34 +178,118 @@ _ROLES: dict[object, Role] = {"user": "user", "assistant": "assistant"}
 _VISIBLE_CONTENT = ("text", "multimodal_text", "code")
 
 
-def read_chatgpt(path: Path) -> Iterator[Readable]:
-    """Read the visible messages of a ChatGPT export, one conversation at a time.
+def read_chatgpt(path: Path, on_left_out: LeaveOut = _ignore) -> Iterator[Readable]:
+    """Read the visible messages of a ChatGPT export, one conversation at a time, then its files.
 
     A conversation is a tree of messages; what is read is the branch that the product shows, from
     `current_node` up to the root. Messages of the system and of tools, calls to tools, reasoning,
-    hidden and empty messages are left out. Pictures and files are named in the metadata.
+    hidden and empty messages are left out. Pictures and files are named in the metadata. Canvases,
+    memories, instructions of the user, and attached files with text are read as texts of their own.
 
     Args:
         path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.
+        on_left_out: Is told what is passed over.
 
     Returns:
         One record per message, or one `Unreadable` per broken message or conversation.
     """
-    return _read_export(path, _CHATGPT)
+    return _read_export(path, _CHATGPT, on_left_out)
 
 
 def _read_chatgpt_messages(
-    conversation: Mapping[str, Any], place: str
-) -> Iterator[ExportedMessage | Unreadable]:
+    conversation: Mapping[str, Any], place: str, on_left_out: LeaveOut
+) -> Iterator[Said]:
     branch = _find_shown_branch(conversation["mapping"], conversation.get("current_node"))
+    canvases: list[AttachedText] = []
     for node_id, message in branch:
         if message is None:
             continue
         if not isinstance(message, dict) or not isinstance(message.get("content"), dict):
             reason = "the message has no content that can be read."
             yield Unreadable(f"{place}, message {node_id}", "message", reason, str(message)[:500])
-        elif read := _read_message(message, node_id):
-            yield read
+            continue
+        recipient = str(message.get("recipient"))
+        if recipient.startswith(_CANVAS):
+            _follow_canvas(canvases, message, node_id, on_left_out)
+            continue
+        texts = list(_read_context(message, recipient))
+        yield from texts
+        if reason := _explain_absence(message):
+            if not texts:
+                on_left_out(reason)
+        else:
+            yield _read_message(message, node_id)
+        yield from _list_attached(message, on_left_out)
+    yield from canvases
+
+
+_CANVAS = "canmore."
+_WHOLE = (".*", "^.*$", "(.*)", "[\\s\\S]*")
+
+
+def _follow_canvas(
+    canvases: list[AttachedText],
+    message: Mapping[str, Any],
+    node_id: str,
+    on_left_out: LeaveOut,
+) -> None:
+    """Take a new canvas, or change the latest one as the assistant did."""
+    try:
+        said = json.loads(_read_content(message["content"]))
+        if message["recipient"] == "canmore.create_textdoc":
+            name, text = str(said.get("name") or "canvas"), said["content"]
+            at = read_moment(message.get("create_time"))
+            canvases.append(AttachedText(f"canvas/{node_id}", name, text.strip(), "chatgpt", at))
+        elif message["recipient"] == "canmore.update_textdoc":
+            for change in said["updates"]:
+                canvases[-1] = _change_canvas(canvases[-1], change)
+        else:
+            on_left_out("comment on a canvas")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        on_left_out("change of a canvas that cannot be followed")
+
+
+def _change_canvas(canvas: AttachedText, change: Mapping[str, Any]) -> AttachedText:
+    """Replace all of a canvas, or words of it.
+
+    Raises:
+        ValueError: The words are not there, or are told by a pattern, which may run for ever.
+    """
+    pattern, new = change["pattern"], change["replacement"]
+    if pattern in _WHOLE:
+        return replace(canvas, text=new.strip())
+    words = re.sub(r"\\([^\w])", r"\1", pattern)
+    if not words or words not in canvas.text:
+        raise ValueError(words)
+    count = -1 if change.get("multiple") else 1
+    return replace(canvas, text=canvas.text.replace(words, new, count))
+
+
+def _read_context(message: Mapping[str, Any], recipient: str) -> Iterator[AttachedText]:
+    """Read the memories and instructions that a conversation was given, or that it made."""
+    content = message["content"]
+    memories = _read_content(content) if recipient == "bio" else content.get("model_set_context")
+    if isinstance(memories, str) and memories.strip():
+        made = read_moment(message.get("create_time")) if recipient == "bio" else None
+        for memory in part_memories(memories, "chatgpt", "chatgpt/memories"):
+            yield replace(memory, at=memory.at or made)
+    for name in ("user_profile", "user_instructions"):
+        if text := read_text(content.get(name)):
+            yield AttachedText(f"chatgpt/{name}", name, text, "chatgpt", pool=MEMORY_POOL)
+
+
+def _list_attached(message: Mapping[str, Any], on_left_out: LeaveOut) -> Iterator[AttachedText]:
+    metadata = message.get("metadata")
+    files = metadata.get("attachments") if isinstance(metadata, dict) else None
+    at = read_moment(message.get("create_time"))
+    for file in files if isinstance(files, list) else []:
+        named = file if isinstance(file, dict) else {}
+        identity, name = read_text(named.get("id")), read_text(named.get("name"))
+        if identity:
+            id_ = f"chatgpt/{identity}"
+            yield AttachedText(id_, name or identity, "", "chatgpt", at, file=identity)
+        else:
+            on_left_out("attached file without an id")
 
 
 _CHATGPT = _Product(
@@ -215,34 +335,34 @@ def _read_seconds(node: object) -> float:
     return moment.timestamp() if moment else 0.0
 
 
-def _read_message(message: Mapping[str, object], node_id: str) -> ExportedMessage | None:
-    author = message.get("author")
-    role = _ROLES.get(author.get("role")) if isinstance(author, dict) else None
-    content = message.get("content")
-    if role is None or not isinstance(content, dict) or not _is_shown(message, content):
-        return None
-    text = _read_content(content)
-    if not text:
-        return None
+def _read_message(message: Mapping[str, Any], node_id: str) -> ExportedMessage:
+    content = message["content"]
     identity = message.get("id")
     return ExportedMessage(
         id=identity if isinstance(identity, str) and identity else node_id,
-        role=role,
-        text=text,
+        role=_ROLES[message["author"]["role"]],
+        text=_read_content(content),
         at=read_moment(message.get("create_time")),
         metadata=_describe_enclosures(message, content),
     )
 
 
-def _is_shown(message: Mapping[str, object], content: Mapping[str, object]) -> bool:
-    metadata = message.get("metadata")
-    hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
-    return (
-        not hidden
-        and message.get("weight") != 0
-        and message.get("recipient") in (None, "all")
-        and content.get("content_type", "text") in _VISIBLE_CONTENT
-    )
+def _explain_absence(message: Mapping[str, Any]) -> str | None:
+    """Return why a message is not one that the product shows; None where it is."""
+    content, metadata, author = message["content"], message.get("metadata"), message.get("author")
+    role = author.get("role") if isinstance(author, dict) else None
+    kind = content.get("content_type", "text")
+    if role not in _ROLES:
+        return f"{role} message"
+    if kind not in _VISIBLE_CONTENT:
+        return f"{kind} message"
+    if isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation"):
+        return "hidden message"
+    if message.get("weight") == 0:
+        return "hidden message"
+    if message.get("recipient") not in (None, "all"):
+        return "call of a tool"
+    return None if _read_content(content) else "message without text"
 
 
 def _read_content(content: Mapping[str, object]) -> str:
@@ -279,24 +399,26 @@ def _describe_enclosures(
 _CLAUDE_ROLES: dict[object, Role] = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
-def read_claude(path: Path) -> Iterator[Readable]:
-    """Read the messages of a Claude export, one conversation at a time.
+def read_claude(path: Path, on_left_out: LeaveOut = _ignore) -> Iterator[Readable]:
+    """Read the messages of a Claude export, one conversation at a time, then its other files.
 
     Only the blocks of kind `text` are read: calls to tools, their results and thinking are left
-    out, and so are messages without text. Names of attached files go into the metadata.
+    out, and so are messages without text. Names of attached files go into the metadata. The text
+    of attachments, memories, and documents of projects are read as texts of their own.
 
     Args:
         path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.
+        on_left_out: Is told what is passed over.
 
     Returns:
         One record per message, or one `Unreadable` per broken message or conversation.
     """
-    return _read_export(path, _CLAUDE)
+    return _read_export(path, _CLAUDE, on_left_out)
 
 
 def _read_claude_messages(
-    conversation: Mapping[str, Any], place: str
-) -> Iterator[ExportedMessage | Unreadable]:
+    conversation: Mapping[str, Any], place: str, on_left_out: LeaveOut
+) -> Iterator[Said]:
     for position, message in enumerate(conversation["chat_messages"]):
         where = f"{place}, message {position}"
         if not isinstance(message, dict):
@@ -304,8 +426,29 @@ def _read_claude_messages(
         elif message.get("sender") not in _CLAUDE_ROLES:
             reason = f"unknown sender {message.get('sender')!r}; expected human or assistant."
             yield Unreadable(where, "sender", reason, str(message.get("text"))[:500])
-        elif text := _read_claude_text(message):
-            yield _read_claude_message(message, text, position)
+        else:
+            if text := _read_claude_text(message, on_left_out):
+                yield _read_claude_message(message, text, position)
+            else:
+                on_left_out("message without text")
+            owner = f"{conversation['uuid']}/{message.get('uuid') or position}"
+            yield from _read_claude_attachments(message, owner, on_left_out)
+
+
+def _read_claude_attachments(
+    message: Mapping[str, object], owner: str, on_left_out: LeaveOut
+) -> Iterator[AttachedText]:
+    """Read the text that Claude took from attached files; the files are not in the export."""
+    at = read_moment(message.get("created_at"))
+    for kind in ("attachments", "files"):
+        files = message.get(kind)
+        for number, file in enumerate(files if isinstance(files, list) else []):
+            text = read_text(file.get("extracted_content")) if isinstance(file, dict) else ""
+            if text:
+                name = read_text(file.get("file_name")) or f"{kind} {number}"
+                yield AttachedText(f"{owner}/{kind}/{number}", name, text, "claude", at)
+            else:
+                on_left_out("attached file without text")
 
 
 _CLAUDE = _Product(
@@ -333,8 +476,11 @@ def _read_claude_message(
     )
 
 
-def _read_claude_text(message: Mapping[str, object]) -> str:
+def _read_claude_text(message: Mapping[str, object], on_left_out: LeaveOut) -> str:
     blocks = message.get("content")
+    for block in blocks if isinstance(blocks, list) else []:
+        if isinstance(block, dict) and block.get("type") != "text":
+            on_left_out(f"{block.get('type')} block")
     kept = [
         read_text(block.get("text"))
         for block in (blocks if isinstance(blocks, list) else [])

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Literal
 from ekphory.documents.blocks import (
     NOTHING_EXCLUDED,
     Exclusion,
+    NoteFacts,
     Problem,
     SkippedPart,
     format_place,
     parent_id,
 )
+from ekphory.documents.notes import JOINER, NoteText, find_date, join
 from ekphory.documents.passages import Passage, read_document
 from ekphory.documents.settings import PageReader, ReadingSettings, find_page_reader
 from ekphory.documents.tree import (
-    READING_VERSION,
     DocumentFile,
     Reader,
     find_document,
@@ -35,7 +36,7 @@ from ekphory.errors import InvalidInput, MissingExtra, ScopeError
 from ekphory.filters.tree import And, Comparison, Contains, Field, In
 from ekphory.importers.report import ImportInterrupted, ImportReport, Tally, failures_file
 from ekphory.importers.source import ImportedRecord, Unreadable
-from ekphory.scope import Scope, owned_in_any_session
+from ekphory.scope import SCOPE_FIELDS, Scope, owned_in_any_session
 from ekphory.types import Scalar, is_storable, now_utc
 from ekphory.write import make_draft
 
@@ -47,7 +48,10 @@ DIGEST = "digest"
 """Metadata of every passage: a digest of its file and of how it was read."""
 LAST = "last"
 """Metadata of the last passage of a document that was read without a problem."""
+REFERENCES = "references"
+"""Metadata of a passage with links: what they lead to, joined."""
 _READ_BYTES = 2**20
+_OUR_KEYS = (*SCOPE_FIELDS, DIGEST, LAST, REFERENCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ def compute_digest(document: ImportedDocument, settings: ReadingSettings) -> str
     """
     page_reader = "" if settings.page_reader is None else settings.page_reader.name
     encoding = settings.encoding or ""
-    way = (str(READING_VERSION), document.file.name, document.pool, encoding, page_reader)
+    way = (str(document.reader.version), document.file.name, document.pool, encoding, page_reader)
     digest = hashlib.sha256("\0".join(way).encode("utf-8", "surrogatepass"))
     with document.file.path.open("rb") as stream:
         while piece := stream.read(_READ_BYTES):
@@ -94,15 +98,16 @@ def read_records(
     Raises:
         MissingExtra: `[docs]` is not installed.
     """
-    changed = _read_change_time(document.file.path)
     held: tuple[Passage, int] | None = None
-    count, sound = 0, True
+    note, count, sound = NoteFacts(), 0, True
     for found in read_document(document.file.path, document.reader, settings):
         if isinstance(found, Passage):
             if held is not None:
-                yield _make_record(document, *held, {DIGEST: digest}, changed)
+                yield _make_record(document, note, held, {DIGEST: digest})
             held = found, count
             count += 1
+        elif isinstance(found, NoteFacts):
+            note = found
         elif isinstance(found, Problem):
             sound = False
             yield _describe_problem(document, found)
@@ -110,16 +115,16 @@ def read_records(
             yield found
     if held is not None:
         marks: dict[str, Scalar] = {DIGEST: digest} | ({LAST: True} if sound else {})
-        yield _make_record(document, *held, marks, changed)
+        yield _make_record(document, note, held, marks)
 
 
 def _make_record(
     document: ImportedDocument,
-    passage: Passage,
-    sequence: int,
-    metadata: dict[str, Scalar],
-    changed: datetime | None,
+    note: NoteFacts,
+    numbered: tuple[Passage, int],
+    marks: dict[str, Scalar],
 ) -> ImportedRecord:
+    passage, sequence = numbered
     lines = format_place(passage.first, passage.last, document.reader.unit)
     fields: dict[str, object] = {
         "text": passage.text,
@@ -134,10 +139,23 @@ def _make_record(
         # What a document states does not fade, whenever its file was last touched.
         "type": "semantic",
     }
-    identity = "\0".join(f"{name}={value}" for name, value in fields.items())
+    date, told = find_date(document.file.name, note.dates), gather_metadata(note, passage)
+    noted = told if date is None else {**told, "at": date.isoformat()}
+    identity = "\0".join(f"{name}={value}" for name, value in (*fields.items(), *noted.items()))
     digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    fields |= {"id": f"document:{digest}", "at": changed, "metadata": metadata}
+    at = date or _read_change_time(document.file.path)
+    fields |= {"id": f"document:{digest}", "at": at, "metadata": told | marks}
     return ImportedRecord(fields, f"{document.file.name} ({lines})")
+
+
+def gather_metadata(note: NoteFacts, passage: Passage | NoteText) -> dict[str, Scalar]:
+    """Return what a note says of itself, and the links and tags in a piece of it."""
+    told = {f"note_{key}" if key in _OUR_KEYS else key: v for key, v in note.metadata.items()}
+    tags = join((*str(told.get("tags", "")).split(JOINER), *passage.tags))
+    references = join((*note.references, *passage.references))
+    return (
+        told | ({"tags": tags} if tags else {}) | ({REFERENCES: references} if references else {})
+    )
 
 
 def _describe_problem(document: ImportedDocument, problem: Problem) -> Unreadable:

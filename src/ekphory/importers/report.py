@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from ekphory.documents.tree import FAILURES_FOLDER
 from ekphory.errors import EkphoryError, InvalidInput
-from ekphory.importers.source import ImportedRecord, Unreadable
+from ekphory.importers.source import ImportedRecord, Unreadable, parse_object
 from ekphory.types import WriteReport
 
 _LONGEST_TEXT = 2_000
@@ -45,36 +47,49 @@ def _make_content(value: object) -> object:
 
 
 class FailuresFile:
-    """A JSON Lines file of failures, appended to, and opened only when there is one to write."""
+    """A JSON Lines file of what the last import of each input refused, and of nothing before.
 
-    def __init__(self, path: Path, *, instead: Path | None = None) -> None:
+    It is opened only when there is a failure to write; what it held of the same input goes then,
+    or when an import of it ends without one.
+    """
+
+    def __init__(self, source: Path, path: Path, *, instead: Path | None = None) -> None:
         """Remember where to write.
 
         Args:
+            source: The input.
             path: Where to write.
             instead: Where to write when `path` cannot be written to.
         """
+        self._source = str(source)
         self._candidates = [path] if instead is None else [path, instead]
         self._stream: IO[str] | None = None
         self._run_at = datetime.now(tz=UTC).isoformat(timespec="seconds")
+        self._listed: set[tuple[str, str, str]] = set()
         self.path: Path | None = None
 
     def __enter__(self) -> FailuresFile:
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
         if self._stream is not None:
             self._stream.close()
+        elif kind is None:
+            self._forget_mended()
 
     def append(self, failure: FailedRecord) -> None:
-        """Write one failure and hand it to the operating system at once.
+        """Write one failure, once, and hand it to the operating system at once.
 
         Raises:
             InvalidInput: No place for the file can be written to.
         """
         stream = self._stream or self._open()
+        told = (failure.place, failure.field, failure.message)
+        if told in self._listed:
+            return
+        self._listed.add(told)
         row = {name: getattr(failure, name) for name in FailedRecord.__dataclass_fields__}
-        row["run_at"] = self._run_at
+        row |= {"input": self._source, "run_at": self._run_at}
         # ASCII escapes keep lone surrogates writable.
         stream.write(json.dumps(row, ensure_ascii=True, default=str) + "\n")
         stream.flush()
@@ -83,10 +98,13 @@ class FailuresFile:
         reasons: list[str] = []
         for candidate in self._candidates:
             try:
-                self._stream = candidate.open("a", encoding="utf-8")
+                candidate.parent.mkdir(exist_ok=True)
+                kept = self._read_others(candidate)
+                self._stream = candidate.open("w", encoding="utf-8", errors="surrogateescape")
             except OSError as error:
                 reasons.append(f"{candidate}: {error.strerror}")
             else:
+                self._stream.writelines(kept)
                 self.path = candidate
                 return self._stream
         raise InvalidInput(
@@ -96,25 +114,47 @@ class FailuresFile:
             "Name a file that can be written to.",
         )
 
+    def _read_others(self, path: Path) -> list[str]:
+        """Return the lines that tell of other inputs."""
+        if not path.exists():
+            return []
+        with path.open(encoding="utf-8", errors="surrogateescape") as stream:
+            return [line for line in stream if not self._tells_of_source(line)]
+
+    def _tells_of_source(self, line: str) -> bool:
+        row = parse_object(line.encode("utf-8", "surrogateescape"))
+        return row is not None and row.get("input") == self._source
+
+    def _forget_mended(self) -> None:
+        """Take out what an earlier import refused and this one did not."""
+        for candidate in self._candidates:
+            with suppress(OSError):
+                before = candidate.read_text(encoding="utf-8", errors="surrogateescape")
+                kept = "".join(self._read_others(candidate))
+                if not kept:
+                    candidate.unlink()
+                elif kept != before:
+                    candidate.write_text(kept, encoding="utf-8", errors="surrogateescape")
+
 
 def failures_file(path: Path, wanted: Path | None) -> FailuresFile:
     """Return the file for the failures of importing `path`.
 
-    Without a wanted one it lies beside the input as `<input>.failed.jsonl`, or in the current
+    Without a wanted one it is `ekphory-failed/<input>.jsonl` beside the input, or in the current
     folder where that place cannot be written to.
 
     Raises:
         InvalidInput: The wanted file is a folder, or its folder does not exist.
     """
+    source = path.resolve()
     if wanted is None:
-        source = path.resolve()
-        name = f"{source.name}.failed.jsonl"
-        return FailuresFile(source.with_name(name), instead=Path.cwd() / name)
+        name = Path(FAILURES_FOLDER, f"{source.name.removesuffix('.jsonl')}.jsonl")
+        return FailuresFile(source, source.parent / name, instead=Path.cwd() / name)
     if wanted.is_dir() or not wanted.parent.is_dir():
         raise InvalidInput(
             "failures_path", str(wanted), "not a file in an existing folder", "Name such a file."
         )
-    return FailuresFile(wanted)
+    return FailuresFile(source, wanted)
 
 
 _EXAMPLES = 5
@@ -132,7 +172,7 @@ class ImportReport:
         examples: The first few failures.
         forgotten: Number of memories that a newer version of their document has replaced, or whose
             document is gone.
-        left_out: Number of pieces of documents that were passed over on purpose, by reason.
+        left_out: Number of pieces that were passed over on purpose, by reason.
     """
 
     added: int = 0

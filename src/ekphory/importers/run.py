@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,12 +29,16 @@ _CHUNK_CHARACTERS = 4_000_000
 _READERS: dict[Format, Callable[[Path], Iterator[Readable]]] = {
     "jsonl": read_jsonl,
     "text": read_text,
-    "chatgpt": read_chatgpt,
-    "claude": read_claude,
     "mem0": read_mem0,
     "zep": read_zep,
     "langmem": read_langmem,
 }
+_WHOLE_READERS: dict[Format, Callable[[Path, Callable[[str], None]], Iterator[Readable]]] = {
+    "chatgpt": read_chatgpt,
+    "claude": read_claude,
+    "ekphory": read_export,
+}
+"""Those that tell what they pass over."""
 
 
 OnProgress = Callable[[ImportReport], None]
@@ -57,9 +62,9 @@ def import_path(
         memory: Where to write.
         path: What to import.
         format: The form of the input; None finds it out.
-        failures_path: Where to list what failed; by default `<input>.failed.jsonl` beside the
-            input, or in the current folder where that place cannot be written to. The file is
-            appended to.
+        failures_path: Where to list what failed; by default `ekphory-failed/<input>.jsonl` beside
+            the input, or in the current folder where that place cannot be written to. What it
+            lists of another input stays.
         on_progress: Called with the report so far after every chunk.
         conversation: LoCoMo only: sample id of the one conversation to import.
 
@@ -91,15 +96,39 @@ def import_path(
         tally = Tally(failures)
         if is_unread_code(source):
             tally.leave_out(UNREAD_CODE.reason)
-        write: Write = memory.add_many
-        if chosen == "locomo":
-            project = memory.scope.project
-            records = read_locomo(source, conversation=conversation, project=project)
-        elif chosen == "ekphory":
-            records, write = read_export(source, tally.leave_out), memory.add_exported
-        else:
-            records = _READERS[chosen](source)
+        write: Write = memory.add_exported if chosen == "ekphory" else memory.add_many
+        selected = (conversation, memory.scope.project)
+        records = _read_records(source, chosen, selected, tally.leave_out)
         return _run(memory.scope, write, records, tally, tell)
+
+
+def count_records(path: Path, chosen: Format, conversation: str | None, project: str | None) -> int:
+    """Count what an import will add, skip or refuse; what breaks the input is told by the import.
+
+    Args:
+        path, chosen, conversation: As for `import_path`, its format chosen.
+        project: That of the memory.
+    """
+    count = 0
+    with suppress(InvalidInput):
+        for _ in _read_records(path, chosen, (conversation, project), lambda _: None):
+            count += 1
+    return count
+
+
+def _read_records(
+    path: Path,
+    chosen: Format,
+    selected: tuple[str | None, str | None],
+    on_left_out: Callable[[str], None],
+) -> Iterator[Readable]:
+    """Read a path in a format; of LoCoMo a conversation for a project."""
+    if chosen == "locomo":
+        conversation, project = selected
+        return read_locomo(path, conversation=conversation, project=project)
+    if chosen in _WHOLE_READERS:
+        return _WHOLE_READERS[chosen](path, on_left_out)
+    return _READERS[chosen](path)
 
 
 def _run(

@@ -83,13 +83,19 @@ def stream_elements(path: Path, unit: str) -> Iterator[tuple[str, object] | Unre
         The element's place and the element.
     """
     for name, stream in open_exports(path):
-        position = 0
-        try:
-            for element in _read_elements(stream):
-                yield f"{name}: {unit} {position}", element
-                position += 1
-        except _BROKEN as error:
-            yield describe_json_error(name, position, error)
+        yield from _number_elements(name, stream, unit)
+
+
+def _number_elements(
+    name: str, stream: io.BufferedReader, unit: str
+) -> Iterator[tuple[str, object] | Unreadable]:
+    position = 0
+    try:
+        for element in _read_elements(stream):
+            yield f"{name}: {unit} {position}", element
+            position += 1
+    except _BROKEN as error:
+        yield describe_json_error(name, position, error)
 
 
 def top_level_keys(stream: io.BufferedReader) -> Iterator[str]:
@@ -144,7 +150,8 @@ def _read_elements(stream: io.BufferedReader) -> Iterator[object]:
             yield whole
 
 
-_EXPORT_MEMBER = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
+CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
+"""Names of the files with conversations in an export."""
 
 
 class CheckedUtf8(io.RawIOBase):
@@ -219,7 +226,40 @@ def open_exports(path: Path) -> Iterator[tuple[str, io.BufferedReader]]:
 
 def conversation_files(folder: Path) -> list[Path]:
     """List the conversations files that lie directly in the folder of an unpacked export."""
-    return sorted(entry for entry in folder.iterdir() if _EXPORT_MEMBER.fullmatch(entry.name))
+    return sorted(entry for entry in folder.iterdir() if CONVERSATIONS.fullmatch(entry.name))
+
+
+def list_members(path: Path) -> list[str]:
+    """List the files in an archive or below a folder, links left out; a file has none."""
+    if path.is_dir():
+        inside = (entry for entry in path.rglob("*") if not entry.is_symlink() and entry.is_file())
+        return sorted(entry.relative_to(path).as_posix() for entry in inside)
+    if not zipfile.is_zipfile(path):
+        return []
+    with _refuse_bad_archives(path), zipfile.ZipFile(path) as archive:
+        return sorted(member.filename for member in archive.infolist() if not member.is_dir())
+
+
+@contextmanager
+def open_member(path: Path, member: str) -> Iterator[IO[bytes]]:
+    """Open a file that `list_members` gave."""
+    if path.is_dir():
+        with (path / member).open("rb") as stream:
+            yield stream
+        return
+    with (
+        _refuse_bad_archives(path),
+        zipfile.ZipFile(path) as archive,
+        archive.open(member) as stream,
+    ):
+        yield stream
+
+
+def stream_member(path: Path, member: str) -> Iterator[tuple[str, object] | Unreadable]:
+    """Read the elements of a file that `list_members` gave, as `stream_elements` does."""
+    name = f"{path.name}/{member}"
+    with open_member(path, member) as stream:
+        yield from _number_elements(name, io.BufferedReader(CheckedUtf8(stream, name)), "element")
 
 
 def _open_members(path: Path) -> Iterator[tuple[str, io.BufferedReader]]:
@@ -242,7 +282,7 @@ def _refuse_bad_archives(path: Path) -> Iterator[None]:
 
 def _find_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:
     files = [member for member in archive.infolist() if not member.is_dir()]
-    members = [member for member in files if _EXPORT_MEMBER.fullmatch(member.filename)]
+    members = [member for member in files if CONVERSATIONS.fullmatch(member.filename)]
     if not members:
         held = ", ".join(member.filename for member in files[:5]) or "nothing"
         raise InvalidInput(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 from collections import Counter
@@ -10,6 +11,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ekphory.documents.blocks import NoteFacts
+from ekphory.documents.notes import (
+    LONGEST_FRONT_MATTER,
+    NoteText,
+    find_date,
+    part_front_matter,
+    read_marks,
+)
+from ekphory.importers.documents import gather_metadata
 from ekphory.importers.source import (
     MAX_UNIT_BYTES,
     ImportedRecord,
@@ -80,8 +90,9 @@ def read_text(path: Path) -> Iterator[Readable]:
     """Read the paragraphs, parted by blank lines, of a text file or of a folder of them.
 
     A Markdown heading belongs to the paragraphs below it and is no memory of its own; a fenced
-    code block is never parted. The moment of a memory is the file's last change. An id is made of
-    the path within the folder and the words, so a second import adds only what changed.
+    code block is never parted; front matter, links and tags become metadata. The moment of a memory
+    is the date of its note, else the file's last change. An id is made of the path within the
+    folder and the words, so a second import adds only what changed.
 
     Args:
         path: A UTF-8 file, or a folder whose .txt, .md and .markdown files are read, at any depth.
@@ -107,26 +118,34 @@ def _is_hidden(entry: Path, folder: Path) -> bool:
 
 
 def _read_file(file: Path, relative: str) -> Iterator[Readable]:
+    facts, first_line = _read_front_matter(file) if _is_markdown(file) else (NoteFacts(), 1)
     changed = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC)
+    at = find_date(relative, facts.dates) or changed
     repeats: Counter[bytes] = Counter()
     sequence = 0
-    for paragraph in _read_paragraphs(file):
+    for paragraph in _read_paragraphs(file, first_line):
         place = f"{relative}:{paragraph.first_line}"
         if paragraph.problem:
             yield Unreadable(place, "paragraph", paragraph.problem, paragraph.text[:500])
+            continue
+        note = NoteText(paragraph.text)
+        if _is_markdown(file):
+            note = read_marks(paragraph.text)
+        if not note.text:
             continue
         digest = hashlib.sha256(paragraph.text.encode()).digest()
         yield ImportedRecord(
             {
                 "id": _make_paragraph_id(relative, digest, repeats[digest]),
-                "text": paragraph.text,
-                "at": changed,
+                "text": note.text,
+                "at": at,
                 "session": relative,
                 "sequence": sequence,
                 "source": "text",
                 "path": relative,
                 "heading": paragraph.heading,
                 "lines": f"{paragraph.first_line}-{paragraph.last_line}",
+                "metadata": gather_metadata(facts, note),
             },
             place,
         )
@@ -134,15 +153,31 @@ def _read_file(file: Path, relative: str) -> Iterator[Readable]:
         sequence += 1
 
 
+def _is_markdown(file: Path) -> bool:
+    return file.suffix.lower() in _MARKDOWN_SUFFIXES
+
+
+def _read_front_matter(file: Path) -> tuple[NoteFacts, int]:
+    """Return what the top of a note says, and the first line below it."""
+    with file.open("rb") as stream:
+        opening = stream.read(LONGEST_FRONT_MATTER).removeprefix(codecs.BOM_UTF8)
+    text = opening.decode("utf-8", errors="replace").replace("\r\n", "\n")
+    told, below = part_front_matter(text)
+    facts = next((found for found in told if isinstance(found, NoteFacts)), NoteFacts())
+    return facts, len(below) - len(below.lstrip("\n")) + 1 if told else 1
+
+
 def _make_paragraph_id(relative: str, digest: bytes, repeat: int) -> str:
     identity = b"\0".join((relative.encode(), str(repeat).encode(), digest))
     return f"text:{hashlib.sha256(identity).hexdigest()[:32]}"
 
 
-def _read_paragraphs(file: Path) -> Iterator[_Paragraph]:
-    markdown = file.suffix.lower() in _MARKDOWN_SUFFIXES
+def _read_paragraphs(file: Path, first_line: int) -> Iterator[_Paragraph]:
+    markdown = _is_markdown(file)
     collector = _Collector()
     for number, line in iterate_numbered_lines(file):
+        if number < first_line:
+            continue
         text = collector.decode(line)
         fence = markdown and text.lstrip().startswith(_FENCES)
         heading = _read_heading(text) if markdown and not collector.fenced else None

@@ -1,0 +1,205 @@
+"""What notes of a Markdown vault say beside their text: front matter, links, tags and comments."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import PurePosixPath
+from urllib.parse import unquote
+
+from ekphory.documents.blocks import NoteFacts, SkippedPart, from_docs_extra
+from ekphory.errors import InvalidInput
+from ekphory.types import MAX_WHOLE_NUMBER, Scalar, is_storable, to_utc
+
+JOINER = " | "
+"""Stands between the entries of a list in the metadata; no link or tag can hold it."""
+
+
+# Front matter
+
+_FRONT_MATTER = re.compile(
+    r"---[ \t]*\n(?=[\w\"'-][^\n]*:)(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL
+)
+LONGEST_FRONT_MATTER = 20_000
+_LISTS = {"tags": "tags", "tag": "tags", "aliases": "aliases", "alias": "aliases"}
+_DATES = ("date", "created")
+
+
+def part_front_matter(text: str) -> tuple[list[NoteFacts | SkippedPart], str]:
+    """Part the settings at the top of a file, which are no Markdown, from the text below.
+
+    Returns:
+        What they say, and the text with blank lines in their place, so that lines can be counted.
+    """
+    found = _FRONT_MATTER.match(text[:LONGEST_FRONT_MATTER])
+    if found is None:
+        return [], text
+    entries = _load(found[1])
+    below = "\n" * found[0].count("\n") + text[found.end() :]
+    if entries is None:
+        return [SkippedPart("front matter that is no YAML")], below
+    metadata = dict(_list_entries(entries))
+    dates = {name: moment for name in _DATES if (moment := _read_date(metadata.get(name)))}
+    unread = [name for name in _DATES if name in metadata and name not in dates]
+    told = [SkippedPart(f"{name} that is not ISO 8601") for name in unread]
+    marked = {name: read_marks(text) for name, text in metadata.items() if isinstance(text, str)}
+    references = tuple(link for found in marked.values() for link in found.references)
+    words = {name: found.text for name, found in marked.items() if found.text}
+    return [NoteFacts(metadata | words, dates, references), *told], below
+
+
+def _load(source: str) -> Mapping[object, object] | None:
+    with from_docs_extra("Reading front matter"):
+        import yaml
+    try:
+        # As texts: otherwise YAML 1.1 makes 750 of the time 12:30, and fails at odd dates.
+        loaded = yaml.load(source, Loader=yaml.BaseLoader)  # noqa: S506  it makes texts alone
+    except (yaml.YAMLError, RecursionError):
+        return None
+    return loaded if isinstance(loaded, dict) else None
+
+
+def _list_entries(entries: Mapping[object, object]) -> Iterator[tuple[str, Scalar]]:
+    """Return what can be stored: scalars, and lists of them as one text."""
+    for key, value in entries.items():
+        if not isinstance(key, str) or not key or not is_storable(key):
+            continue
+        name = _LISTS.get(key.lower(), key)
+        found = _read_list(name, value) if name in _LISTS or isinstance(value, list) else value
+        if isinstance(found, str) and found.strip() and is_storable(found):
+            yield name, _read_scalar(name, found.strip())
+
+
+def _read_list(name: str, value: object) -> str:
+    apart = r"[,\s]+" if name == "tags" else ","
+    parts = re.split(apart, value) if isinstance(value, str) else value
+    texts = [part.strip() for part in parts if isinstance(part, str)] if parts else []
+    return join(text.removeprefix("#") if name == "tags" else text for text in texts)
+
+
+def _read_scalar(name: str, text: str) -> Scalar:
+    """Return a number or a boolean where it is one; a text of its own in lists and dates."""
+    if name in _LISTS or name in _DATES:
+        return text
+    try:
+        value = json.loads(text, parse_constant=str)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(value, bool):
+        return value
+    usable = isinstance(value, int | float) and abs(value) <= MAX_WHOLE_NUMBER
+    return value if usable else text
+
+
+def _read_date(value: object) -> datetime | None:
+    try:
+        return to_utc(value, field="date") if isinstance(value, str) else None
+    except InvalidInput:
+        return None
+
+
+def join(entries: Iterable[str]) -> str:
+    """Join entries, each once, into the text that the metadata keep."""
+    return JOINER.join(dict.fromkeys(entry for entry in entries if entry))
+
+
+_DATED_NAME = re.compile(r"(\d{4})[-_.](\d{2})[-_.](\d{2})(?!\d)")
+
+
+def find_date(name: str, dates: Mapping[str, datetime]) -> datetime | None:
+    """Return the date of a note: its `date`, else that of its file's name, else `created`."""
+    found = _DATED_NAME.match(PurePosixPath(name).name)
+    try:
+        named = to_utc(date(*map(int, found.groups())).isoformat(), field="date") if found else None
+    except (ValueError, InvalidInput):
+        named = None
+    return dates.get("date") or named or dates.get("created")
+
+
+# Text: code is left as it is, whatever it holds
+
+_CODE = r"^[ \t]{0,12}(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*(?P=fence)|\Z)"
+_INLINE_CODE = r"(?<!`)(?P<ticks>`{1,2})(?!`)[^`\n]{1,500}(?P=ticks)(?!`)"
+_COMMENT = re.compile(
+    rf"{_CODE}|{_INLINE_CODE}|(?P<comment>(?<![\w%])%%(?!%).*?%%)", re.MULTILINE | re.DOTALL
+)
+_MARK = re.compile(
+    rf"{_CODE}|{_INLINE_CODE}"
+    r"|(?P<embed>!)?\[\[(?P<target>[^\[\]|\n]{0,300})(?:\|(?P<shown>[^\[\]\n]{0,300}))?\]\]"
+    r"|(?<!!)\[[^\[\]\n]{0,500}\]\((?!\w+:)<?(?P<path>[^()<>\n]{1,300}?\.md)(?:#[^()<>\n]{0,300})?>?\)"
+    r"|(?<![\w/#&])#(?P<tag>[\w/-]*[^\W\d][\w/-]*)"
+    r"|(?P<anchor>[ \t]\^[\w-]{1,60}[ \t]*$)",
+    re.MULTILINE | re.DOTALL,
+)
+_QUERY_CODE = re.compile(r"`+\s*\$?=")
+QUERIES = ("dataview", "dataviewjs", "tasks", "query")
+"""Languages of code fences that hold a question to the vault, and no words."""
+_MEDIA = re.compile(r"\.(?!md$)[a-z0-9]{2,5}$", re.IGNORECASE)
+
+
+def blank_comments(text: str) -> str:
+    """Take `%%comments%%` out of a text, each line end kept."""
+    if "%%" not in text:
+        return text
+    return _COMMENT.sub(lambda found: _blank(found) if found["comment"] else found[0], text)
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "\n" * found[0].count("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class NoteText:
+    """A text without the marks of a vault.
+
+    Attributes:
+        text: The words that a reader of the note sees.
+        references: The notes and files that it links to or embeds, as the links call them.
+        tags: The tags that stand in it.
+    """
+
+    text: str
+    references: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+def read_marks(text: str) -> NoteText:
+    """Read the links, embeds and tags in a piece of a note."""
+    references: list[str] = []
+    tags: list[str] = []
+    told = _MARK.sub(_make_replacement(references, tags), text)
+    if told != text:
+        told = re.sub(r"\n{3,}", "\n\n", told).strip("\n").rstrip()
+    return NoteText(told, tuple(dict.fromkeys(references)), tuple(dict.fromkeys(tags)))
+
+
+def _make_replacement(references: list[str], tags: list[str]) -> Callable[[re.Match[str]], str]:
+    """Return what gives the words for a mark, and notes what it refers to."""
+
+    def replace(found: re.Match[str]) -> str:
+        if found["anchor"] or _QUERY_CODE.match(found[0]):
+            return ""
+        if found["tag"]:
+            tags.append(found["tag"])
+        elif found["path"]:
+            references.append(unquote(found["path"]).removesuffix(".md"))
+        elif found["target"] is not None:
+            return _read_link(found, references)
+        return found[0]
+
+    return replace
+
+
+def _read_link(found: re.Match[str], references: list[str]) -> str:
+    note, _, place = found["target"].partition("#")
+    note = note.strip().removesuffix(".md")
+    if note:
+        references.append(note)
+    if found["embed"] and _MEDIA.search(note):
+        return ""
+    shown = "" if found["embed"] else (found["shown"] or "").strip()
+    parts = (note, *place.replace("^", "").split("#"))
+    return shown or " > ".join(part.strip() for part in parts if part.strip())

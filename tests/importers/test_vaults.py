@@ -1,0 +1,166 @@
+"""Notes of a Markdown vault, as Obsidian writes them, imported into a real memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from ekphory.importers.documents import DocumentOptions, import_documents, watch_documents
+from ekphory.importers.run import import_path
+
+BOILER = (Path(__file__).parent / "whole" / "vault" / "Boiler.md").read_text()
+
+
+@pytest.fixture
+def boiler(memory, file):
+    """The memories of a note, by their headings."""
+    import_documents(memory, file("vault/Boiler.md", BOILER))
+    return {record.heading: record for record in memory.list()}
+
+
+def test_the_words_are_those_that_a_reader_of_the_note_sees(boiler):
+    assert boiler["Boiler in the cellar"].text == (
+        "# Boiler in the cellar\n\n"
+        "The flue was swept by [Otto](People/Otto%20Brand.md#Phone) last week. #repair\n\n"
+        "It runs while `[[ -f x ]]` holds in a shell, and costs  euros."
+    )
+    manual = boiler["Boiler in the cellar > Manual"]
+    assert manual.text == "## Manual\n\nManual > Safety rules\n\nRead it in Manual."
+    assert manual.lines == "30-34"
+
+
+def test_front_matter_is_metadata_and_no_memory(boiler):
+    metadata = dict(boiler["Boiler in the cellar > Manual"].metadata)
+    del metadata["digest"], metadata["last"]
+    assert metadata == {
+        "title": "The boiler",
+        "created": "2024-11-02T08:30",
+        "tags": "house | heating",
+        "aliases": "Heizkessel | furnace",
+        "rating": 4,
+        "checked": "12:30",
+        # What binds a memory cannot be metadata under its own name.
+        "note_project": "Renovation",
+        "plan": "Plan of the house",
+        "references": "Plan of the house | Manual",
+    }
+
+
+def test_links_embeds_and_tags_of_a_passage_are_kept(boiler):
+    metadata = boiler["Boiler in the cellar"].metadata
+    linked = "Plan of the house | Cellar | Roof | People/Otto Brand | boiler.jpg"
+    assert metadata["references"] == linked
+    assert metadata["tags"] == "house | heating | repair"
+
+
+def test_comments_and_queries_are_not_stored_and_queries_are_counted(memory, file):
+    report = import_documents(memory, file("vault/Boiler.md", BOILER))
+    stored = " ".join(record.text for record in memory.list())
+    assert not any(word in stored for word in ("ask Otto", "private", "TABLE"))
+    assert report.left_out == {"dataview query": 1}
+
+
+def test_percent_signs_in_code_and_after_numbers_are_no_comments(memory, file):
+    text = "From 20%% to 30%% of it.\n\n```bat\necho %%a\necho %%b\n```\n"
+    import_documents(memory, file("a.md", text))
+    assert memory.list()[0].text == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "at"),
+    [
+        ("2026-05-01.md", "We had dinner.", datetime(2026, 5, 1, tzinfo=UTC)),
+        ("2026_05_01 Dinner.txt", "We had dinner.", datetime(2026, 5, 1, tzinfo=UTC)),
+        ("a.md", "---\ndate: 2025-02-03\n---\nIt rained.", datetime(2025, 2, 3, tzinfo=UTC)),
+        (
+            "2026-05-01.md",
+            "---\ncreated: 2026-05-02T09:00\n---\nIt rained.",
+            datetime(2026, 5, 1, tzinfo=UTC),
+        ),
+        (
+            "a.md",
+            "---\ncreated: 2024-11-02T08:30+01:00\n---\nIt rained.",
+            datetime(2024, 11, 2, 7, 30, tzinfo=UTC),
+        ),
+    ],
+)
+@pytest.mark.parametrize("form", ["documents", "text"])
+def test_a_dated_note_has_its_date_and_not_that_of_its_file(memory, file, form, name, text, at):
+    import_path(memory, file(name, text), format=form)
+    assert [record.at for record in memory.list()] == [at]
+
+
+def test_a_changed_tag_replaces_the_memory(memory, file):
+    path = file("a.md", "---\ntags: old\n---\nThe fence is green.\n")
+    import_documents(memory, path)
+    path.write_text("---\ntags: new\n---\nThe fence is green.\n")
+    assert import_documents(memory, path).forgotten == 1
+    assert [record.metadata["tags"] for record in memory.list()] == ["new"]
+
+
+def test_what_is_odd_in_front_matter_is_told_and_the_note_is_read(memory, file):
+    file("vault/a.md", "---\ndate: 01.02.2025\n---\nThe fence is green.\n")
+    report = import_documents(
+        memory, file("vault/b.md", "---\ndate: {{date}\n---\nA template is here.\n").parent
+    )
+    assert (report.added, report.failed) == (2, 0)
+    assert report.left_out == {"date that is not ISO 8601": 1, "front matter that is no YAML": 1}
+
+
+def test_empty_notes_are_no_errors_and_other_files_are_counted(memory, file):
+    for name in ("empty.md", "blank.md", "map.canvas", "a.png", "b.PNG", ".obsidian/app.json"):
+        file(f"vault/{name}", "\n\n" if name == "blank.md" else "")
+    path = file("vault/person.md", "---\ntags: person\n---\n")
+    report = import_documents(memory, path.parent)
+    assert (report.added, report.failed) == (0, 0)
+    assert report.left_out == {
+        "no text in it": 2,
+        "file of another kind (.png)": 2,
+        "empty file": 1,
+        "file of another kind (.canvas)": 1,
+    }
+
+
+def test_a_note_that_was_emptied_is_forgotten(memory, file):
+    path = file("a.md", "The fence is green.\n")
+    import_documents(memory, path)
+    path.write_text("")
+    assert import_documents(memory, path).forgotten == 1
+
+
+def test_paragraphs_of_the_text_format_have_metadata_and_links(memory, file):
+    import_path(memory, file("a.md", "---\ntags: x\n---\n\nSee [[Roof|it]].\n"), format="text")
+    (record,) = memory.list()
+    assert (record.text, record.lines) == ("See it.", "5-5")
+    assert dict(record.metadata) == {"tags": "x", "references": "Roof"}
+
+
+@pytest.mark.slow
+def test_a_watch_follows_renames_of_notes_and_folders(memory, file):
+    file("vault/old/a.md", "The fence is green.\n")
+    vault = file("vault/b.md", "The door is red.\n").parent
+    began, deadline = threading.Event(), time.monotonic() + 30
+
+    def paths():
+        return sorted(record.path for record in memory.list())
+
+    def change():
+        began.wait(20)
+        (vault / "b.md").rename(vault / "c.md")
+        (vault / "old").rename(vault / "new")
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    watch_documents(
+        memory,
+        vault,
+        options=DocumentOptions(gone="forget"),
+        on_progress=lambda _: began.set(),
+        stopped=lambda: paths() == ["c.md", "new/a.md"] or time.monotonic() > deadline,
+    )
+    changing.join()
+    assert paths() == ["c.md", "new/a.md"]

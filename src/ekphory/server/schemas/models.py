@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import AliasChoices, BaseModel, Field, model_validator
+from pydantic import AliasChoices, BaseModel, Field, field_validator, model_validator
 
 from ekphory.models.reranker import RerankPassage
 from ekphory.server.schemas.names import Moment
@@ -160,6 +160,12 @@ InputType = Literal[
 ]
 
 
+_NO_TOKENS = (
+    "tokens must be texts: the model here has words of its own. Send texts; with LangChain, "
+    "OpenAIEmbeddings(…, check_embedding_ctx_length=False)"
+)
+
+
 class EmbeddingRequest(BaseModel):
     """Texts to be embedded."""
 
@@ -177,6 +183,14 @@ class EmbeddingRequest(BaseModel):
         default=None, description="What the texts are; a passage where nothing is said."
     )
     prompt_name: InputType | None = Field(default=None, description="The same, as TEI calls it.")
+
+    @field_validator("input", mode="before")
+    @classmethod
+    def _refuse_tokens(cls, given: object) -> object:
+        first = given[0] if isinstance(given, list) and given else None
+        if isinstance(first, int | list):
+            raise ValueError(_NO_TOKENS)
+        return given
 
     @property
     def texts(self) -> list[str]:

@@ -79,7 +79,7 @@ def test_a_history_is_cleared_without_those_of_others(history, open_memory):
 
 def test_a_chain_continues_its_dialogue(history):
     counted = RunnableLambda(lambda messages: AIMessage(str(len(messages))))
-    chain = RunnableWithMessageHistory(counted, lambda session_id: history)
+    chain = RunnableWithMessageHistory(counted, lambda session_id: {"monday": history}[session_id])
     settings = {"configurable": {"session_id": "monday"}}
     answers = [chain.invoke([HumanMessage("Hello")], settings).content for _ in range(2)]
     assert answers == ["1", "3"]

@@ -32,12 +32,6 @@ def test_a_value_comes_back_as_from_the_store_of_langgraph(memory, value):
     assert [type(part) for part in ours.values()] == [type(part) for part in theirs.values()]
 
 
-def test_a_number_that_is_none_comes_back_as_such(memory):
-    store = EkphoryStore(memory)
-    store.put(("n",), "k", {"x": math.nan})
-    assert math.isnan(store.get(("n",), "k").value["x"])
-
-
 def test_what_a_caller_does_to_a_value_does_not_change_the_stored_one(memory):
     store = EkphoryStore(memory)
     store.put(("n",), "k", {"list": [1]})

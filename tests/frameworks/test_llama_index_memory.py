@@ -35,11 +35,6 @@ def test_a_model_is_shown_what_answers_the_last_question(block):
     assert "My sister Ines keeps bees" in shown[0].content
 
 
-def test_nothing_is_shown_without_a_question_or_memories(block):
-    assert asyncio.run(block.aget([])) == ""
-    assert asyncio.run(block.aget([say("Hello?")])) == ""
-
-
 def test_a_block_that_is_too_long_loses_memories_before_it_is_dropped(block):
     for number in range(3):
         block.memory.add(f"Bees of hive {number} make {'honey ' * 40}")

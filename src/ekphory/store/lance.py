@@ -160,6 +160,12 @@ class LancePresence:
                 self._version = after
                 self._last_key = max([self._last_key, *(memory.key for memory in memories)])
 
+    def note_rearranged(self, *, before: int, after: int) -> None:
+        """Take in commits that moved memories, and changed none."""
+        with self._guard:
+            if self._version == before:
+                self._version = after
+
     def drop_absent(self, ids: Sequence[str], *, version: int) -> list[str]:
         """Return the ids without those that no memory has, as far as that is known."""
         with self._guard:
@@ -586,6 +592,7 @@ class LanceStore:
             self._version.note_own(after)
             self._recent.note_rearranged(before=before, after=after)
             self._named.note_rearranged(before=before, after=after)
+            self._presence.note_rearranged(before=before, after=after)
 
     def _rewrite(self) -> None:
         identity = replace(self.identity, schema_version=SCHEMA_VERSION)

@@ -4,8 +4,6 @@ import asyncio
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.runnables import RunnableLambda
-from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from ekphory.errors import InvalidInput
@@ -75,14 +73,6 @@ def test_a_history_is_cleared_without_those_of_others(history, open_memory):
         one.add_user_message("Hello")
     history.clear()
     assert (history.messages, other.messages) == ([], [HumanMessage("Hello")])
-
-
-def test_a_chain_continues_its_dialogue(history):
-    counted = RunnableLambda(lambda messages: AIMessage(str(len(messages))))
-    chain = RunnableWithMessageHistory(counted, lambda session_id: {"monday": history}[session_id])
-    settings = {"configurable": {"session_id": "monday"}}
-    answers = [chain.invoke([HumanMessage("Hello")], settings).content for _ in range(2)]
-    assert answers == ["1", "3"]
 
 
 def test_a_history_needs_a_session_and_messages_that_can_be_kept(history, memory):

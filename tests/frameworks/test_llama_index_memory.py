@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import Memory
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from ekphory.frameworks.llama_index import EkphoryMemoryBlock
 
@@ -30,9 +31,15 @@ def test_what_the_short_term_memory_lets_go_of_is_remembered_in_its_session(bloc
 
 def test_a_model_is_shown_what_answers_the_last_question(block):
     block.memory.add("My sister Ines keeps bees")
-    chat = Memory.from_defaults(session_id="tuesday", memory_blocks=[block])
-    shown = asyncio.run(chat.aget(input="What does Ines keep?"))
-    assert "My sister Ines keeps bees" in shown[0].content
+
+    async def ask():
+        engine = create_async_engine("sqlite+aiosqlite:///:memory:")
+        chat = Memory.from_defaults("tuesday", memory_blocks=[block], async_engine=engine)
+        shown = await chat.aget(input="What does Ines keep?")
+        await engine.dispose()
+        return shown
+
+    assert "My sister Ines keeps bees" in asyncio.run(ask())[0].content
 
 
 def test_a_block_that_is_too_long_loses_memories_before_it_is_dropped(block):

@@ -164,7 +164,8 @@ class EkphoryChatHistory(BaseChatMessageHistory):
     """The messages of a session, in the scope of a memory.
 
         history = EkphoryChatHistory(Memory("./memories", user="mara", session="monday"))
-        chain = RunnableWithMessageHistory(model, lambda session_id: history)
+        history.add_user_message("My sister Ines keeps bees")
+        history.add_message(model.invoke(history.messages))
 
     Every message comes back equal and in order. They are memories besides: what was said is found
     by a search in the session's scope, or in a wider one. `clear` forgets both.

@@ -344,7 +344,7 @@ _NO_CHAT = "chat: no language model is asked, here as in mem0. Put what search f
 _NO_ENTITIES = "entity_store: entities are not kept apart. Search the memories themselves."
 
 
-class Project:
+class FixedProject:
     """Stands where mem0's platform has the settings of a project."""
 
     def update(
@@ -640,9 +640,9 @@ class Memory:
         raise NotImplementedError(_NO_CHAT)
 
     @property
-    def project(self) -> Project:
+    def project(self) -> FixedProject:
         """What cannot be set."""
-        return Project()
+        return FixedProject()
 
     @property
     def entity_store(self) -> None:
@@ -760,13 +760,13 @@ def _make_awaitable(
     return call
 
 
-class AsyncProject:
+class AsyncFixedProject:
     """Stands where mem0's platform has the settings of a project."""
 
-    @functools.wraps(Project.update)
-    async def update(self, *given: Any, **named: Any) -> None:  # noqa: ANN401  as in `Project`
-        """Refuse, as `Project` does."""
-        Project().update(*given, **named)
+    @functools.wraps(FixedProject.update)
+    async def update(self, *given: Any, **named: Any) -> None:  # noqa: ANN401  as in `FixedProject`
+        """Refuse, as `FixedProject` does."""
+        FixedProject().update(*given, **named)
 
 
 class AsyncMemory:
@@ -834,9 +834,9 @@ class AsyncMemory:
         raise NotImplementedError(_NO_CHAT)
 
     @property
-    def project(self) -> AsyncProject:
+    def project(self) -> AsyncFixedProject:
         """What cannot be set."""
-        return AsyncProject()
+        return AsyncFixedProject()
 
     @property
     def entity_store(self) -> None:

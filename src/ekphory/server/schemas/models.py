@@ -161,8 +161,7 @@ InputType = Literal[
 
 
 _NO_TOKENS = (
-    "tokens must be texts: the model here has words of its own. Send texts; with LangChain, "
-    "OpenAIEmbeddings(…, check_embedding_ctx_length=False)"
+    "tokens must be texts. In LangChain: OpenAIEmbeddings(…, check_embedding_ctx_length=False)"
 )
 
 

@@ -63,7 +63,7 @@ def test_a_memory_comes_in_the_form_of_mem0(mem0, added):
     metadata = {"food": True, "tags": ["diet", "home"], "project": "autumn", "note": None}
     names = {"user_id": "mara", "agent_id": "cook", "run_id": "r1"}
     known = added("I am a vegetarian", **names, metadata=metadata, timestamp=1767225600)
-    (found,) = mem0.search("vegetarian", user_id="mara")["results"]
+    (found,) = mem0.search("vegetarian", user_id="mara", threshold=None)["results"]
     score = found.pop("score")
     assert found == {
         "id": known,
@@ -93,7 +93,7 @@ def test_shared_memories_of_the_project_are_not_a_users_own(mem0, open_memory):
     whole.add("Rules for everybody", id="rules", pool="shared_rules")
     mem0.add("I like tea", user_id="mara")
     assert texts(mem0.get_all(user_id="mara")) == ["I like tea"]
-    assert texts(mem0.search("rules", user_id="mara")) == ["I like tea"]
+    assert texts(mem0.search("rules", user_id="mara", threshold=None)) == ["I like tea"]
     # Nor are they seen, changed or deleted by their ids.
     assert (mem0.get("rules"), mem0.history("rules")) == (None, [])
     for call in (lambda: mem0.update("rules", "None"), lambda: mem0.delete("rules")):
@@ -170,14 +170,18 @@ def test_filters_that_cannot_be_read_are_refused(week, filters, message):
 
 
 def test_as_many_are_given_as_wanted_and_likely(week):
-    assert len(week.search("It was monday", user_id="mara", limit=2)["results"]) == 2
-    assert len(week.search("It was", filters={"user_id": "mara"}, top_k=1)["results"]) == 1
+    assert len(week.search("It was monday", user_id="mara", limit=2, threshold=0)["results"]) == 2
+    assert (
+        len(week.search("It was", filters={"user_id": "mara"}, top_k=1, threshold=0)["results"])
+        == 1
+    )
     assert week.search("It was", user_id="mara", top_k=0) == {"results": []}
     assert week.search("unheard of", user_id="mara", threshold=0.999) == {"results": []}
     assert texts(week.get_all(user_id="mara", limit=1)) == ["It was friday"]
     assert week.get_all(user_id="mara", top_k=0) == {"results": []}
     # A score is explained on request.
-    (found,) = week.search("tuesday", user_id="mara", limit=1, explain=True)["results"]
+    asked = {"user_id": "mara", "limit": 1, "threshold": None, "explain": True}
+    (found,) = week.search("tuesday", **asked)["results"]
     assert {"cosine", "lexical"} <= found["score_details"].keys()
 
 
@@ -263,11 +267,11 @@ def test_all_verbs_can_be_awaited(store_path):
     async def use():
         memory = AsyncMemory(path=store_path, embedder=HashEmbedder())
         added = await memory.add("I like tea", user_id="mara")
-        found = await memory.search("tea", filters={"user_id": "mara"})
+        found = await memory.search("tea", filters={"user_id": "mara"}, threshold=None)
         await memory.update(added["results"][0]["id"], data="I like coffee")
         listed = await memory.get_all(user_id="mara")
         await memory.delete_all(user_id="mara")
-        await memory.close()
+        memory.close()
         return texts(found), texts(listed)
 
     assert asyncio.run(use()) == (["I like tea"], ["I like coffee"])
@@ -275,7 +279,8 @@ def test_all_verbs_can_be_awaited(store_path):
 
 def test_what_was_imported_from_mem0_is_found_as_mem0_had_it(mem0, open_memory, tmp_path):
     import_path(open_memory(), copied("mem0_open_source.json", tmp_path))
-    (found,) = mem0.search("seats", filters={"user_id": "mara", "project": "autumn"})["results"]
+    filters = {"user_id": "mara", "project": "autumn"}
+    (found,) = mem0.search("seats", filters=filters, threshold=None)["results"]
     assert found["id"] == "0b7d1c1e-3a0e-4c55-9d4c-0c9b2f6d7a11"
     assert found["created_at"] == "2025-09-01T15:30:00.123456+00:00"
     assert found["metadata"]["tags"] == ["seat", "train"]

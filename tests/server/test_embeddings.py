@@ -75,7 +75,8 @@ def test_a_long_passage_is_embedded_whole(serving):
 
 def test_tokens_in_place_of_texts_and_more_texts_than_allowed_are_refused(serving):
     server = serving(limits=Limits(batch=2))
-    answer = ask(server, input=[1, 2, 3], status=422)
-    assert "valid string" in answer["error"]["message"]
+    for tokens in ([1, 2, 3], [[1, 2], [3]]):
+        answer = ask(server, input=tokens, status=422)
+        assert "check_embedding_ctx_length=False" in answer["error"]["message"]
     answer = ask(server, input=["a", "b", "c"], status=413)
     assert answer["error"]["message"] == "3 texts are more than 2. Send less at a time."

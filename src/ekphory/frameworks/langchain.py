@@ -1,19 +1,27 @@
-"""LangChain: a memory as a retriever, and a reranker as a document compressor."""
+"""LangChain: a memory as a retriever or a chat's history, a reranker as a document compressor."""
 
 from __future__ import annotations
 
+import json
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from ekphory.errors import MissingExtra
+from ekphory.errors import InvalidInput, MissingExtra
+from ekphory.filters.tree import And, IsNull, MetadataField, Not
 from ekphory.memory import Memory
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.reranker import RerankPassage
-from ekphory.types import Hit, now_utc, to_utc
+from ekphory.prompting.recall_block import strip_recall_blocks
+from ekphory.scope import owned_like
+from ekphory.types import DEFAULT_POOL, Hit, now_utc, to_utc
+from ekphory.write import LONGEST_TEXT
 
 try:
     from langchain_core.callbacks import CallbackManagerForRetrieverRun, Callbacks
+    from langchain_core.chat_history import BaseChatMessageHistory
     from langchain_core.documents import BaseDocumentCompressor, Document
+    from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
     from langchain_core.retrievers import BaseRetriever
     from pydantic import ConfigDict, Field
 except ImportError as error:
@@ -87,6 +95,9 @@ _SHOWN = ("pool", "producer", "role", "session", "source", "path", "heading")
 """Fields of a memory that a document tells where they are set."""
 
 
+_SETTINGS = ("k", "filter", "pools", "min_score", "preset", "agent_mode")
+
+
 class EkphoryRetriever(BaseRetriever):
     """Finds the memories that answer a query, as documents.
 
@@ -95,7 +106,8 @@ class EkphoryRetriever(BaseRetriever):
 
     A document's text is the memory's; its metadata tells `id`, `score` (the probability that it
     answers), `at`, `type`, `importance`, what else the memory says of its origin, and under
-    `metadata` the caller's own. The arguments besides `memory` are those of `Memory.search`.
+    `metadata` the caller's own. The arguments besides `memory` are those of `Memory.search`, and
+    `invoke` takes them for one question: `retriever.invoke("…", k=3)`.
     """
 
     memory: Memory
@@ -111,16 +123,14 @@ class EkphoryRetriever(BaseRetriever):
         query: str,
         *,
         run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002  LangChain's signature
+        **changed: Any,  # noqa: ANN401  any of the settings
     ) -> list[Document]:
-        result = self.memory.search(
-            query,
-            k=self.k,
-            filter=self.filter,
-            pools=self.pools,
-            min_score=self.min_score,
-            preset=self.preset,
-            agent_mode=self.agent_mode,
-        )
+        settings = {name: getattr(self, name) for name in _SETTINGS}
+        for name in changed:
+            if name not in settings:
+                choices = ", ".join(settings)
+                raise InvalidInput(name, changed[name], "no such setting", f"Give {choices}")
+        result = self.memory.search(query, **settings | changed)
         return [make_document(hit) for hit in result]
 
 
@@ -138,3 +148,81 @@ def make_document(hit: Hit) -> Document:
         "metadata": dict(memory.metadata),
     }
     return Document(id=hit.id, page_content=hit.text, metadata=metadata)
+
+
+# A chat's history
+
+MESSAGE_KEY = "langchain_message"
+"""The metadata key under which a memory holds its message, as JSON."""
+TOOLS_POOL = "agent_tools"
+"""Where everything stands that neither the user nor the assistant said."""
+_ROLES = {"human": "user", "ai": "assistant"}
+_ALL = 2**31 - 1
+
+
+class EkphoryChatHistory(BaseChatMessageHistory):
+    """The messages of a session, in the scope of a memory.
+
+        history = EkphoryChatHistory(Memory("./memories", user="mara", session="monday"))
+        history.add_user_message("My sister Ines keeps bees")
+        history.add_message(model.invoke(history.messages))
+
+    Every message comes back equal and in order. They are memories besides: what was said is found
+    by a search in the session's scope, or in a wider one. `clear` forgets both.
+
+    Args:
+        memory: Bound to a session. It is not closed.
+
+    Raises:
+        InvalidInput: The memory is bound to no session.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__()
+        if memory.scope.session is None:
+            raise InvalidInput(
+                "memory", memory.scope, "is bound to no session", "Open it with Memory(…, session=)"
+            )
+        self._memory = memory
+        # Of exactly this scope: what it leaves open is missing in its messages.
+        self._held = And((owned_like(memory.scope), Not(IsNull(MetadataField(MESSAGE_KEY)))))
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override]  an attribute there
+        """All messages, oldest first."""
+        records = self._memory.list(filter=self._held, limit=_ALL, order="written")
+        return messages_from_dict([json.loads(str(each.metadata[MESSAGE_KEY])) for each in records])
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Append messages, all or none; on return they are durable.
+
+        Raises:
+            InvalidInput: A message holds what JSON cannot.
+        """
+        if messages:
+            self._memory.add_messages([_keep_message(message) for message in messages])
+
+    def clear(self) -> None:
+        """Forget all messages, and with them what can be found of the dialogue."""
+        self._memory.forget(filter=self._held)
+
+
+def _keep_message(message: BaseMessage) -> dict[str, Any]:
+    """Return a message for `Memory.add_messages`; its text is never empty."""
+    try:
+        # ASCII escapes keep what UTF-8 cannot carry.
+        kept = json.dumps(message_to_dict(message), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            "messages", message, f"cannot be kept ({error})", "Give what JSON can hold"
+        ) from error
+    text = message.text.encode(errors="ignore").decode().replace("\0", "")[:LONGEST_TEXT]
+    role = _ROLES.get(message.type)
+    return {
+        "id": uuid.uuid4().hex,
+        # A message that holds nothing but recalled memories would not be stored, and must be.
+        "content": text if strip_recall_blocks(text).strip() else message.type,
+        "role": role,
+        "pool": TOOLS_POOL if role is None else DEFAULT_POOL,
+        "metadata": {MESSAGE_KEY: kept},
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import math
@@ -12,10 +13,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from ekphory.errors import (
     FilterError,
@@ -425,8 +428,62 @@ def read_creation(record: MemoryRecord) -> datetime:
 
 def read_value(record: MemoryRecord) -> dict[str, Any]:
     """Return an item's value, a new one each time."""
-    value: dict[str, Any] = json.loads(str(record.metadata[_VALUE]))
+    value: dict[str, Any] = _decode(json.loads(str(record.metadata[_VALUE])))
     return value
+
+
+# What JSON cannot say stands as `{"__ekphory__": its kind, "of": how it is written}`
+
+_KIND, _OF = "__ekphory__", "of"
+_MOMENT_UNIT = timedelta(microseconds=1)
+_WRITTEN: Mapping[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    tuple: (list, tuple),
+    set: (list, set),
+    frozenset: (list, frozenset),
+    bytes: (lambda value: base64.b64encode(value).decode(), base64.b64decode),
+    datetime: (datetime.isoformat, datetime.fromisoformat),
+    date: (date.isoformat, date.fromisoformat),
+    time: (time.isoformat, time.fromisoformat),
+    timedelta: (lambda value: value // _MOMENT_UNIT, lambda count: count * _MOMENT_UNIT),
+    UUID: (str, UUID),
+    Decimal: (str, Decimal),
+    float: (repr, float),
+}
+"""How a value of each type is written in JSON, and read again."""
+_TYPES = {kind.__name__: kind for kind in _WRITTEN}
+
+
+def _encode(value: object) -> object:
+    match value:
+        case Mapping() if _KIND not in value and all(isinstance(key, str) for key in value):
+            return {key: _encode(part) for key, part in value.items()}
+        case Mapping():
+            pairs = [[_encode(key), _encode(part)] for key, part in value.items()]
+            return {_KIND: "dict", _OF: pairs}
+        case list():
+            return [_encode(part) for part in value]
+        case float() if math.isfinite(value):
+            return value
+        case _ if type(value) in _WRITTEN:
+            write, _ = _WRITTEN[type(value)]
+            return {_KIND: type(value).__name__, _OF: _encode(write(value))}
+        case _:
+            return value
+
+
+def _decode(stored: object) -> Any:  # noqa: ANN401  what a caller put
+    match stored:
+        case {"__ekphory__": "dict", "of": pairs}:
+            return {_decode(key): _decode(part) for key, part in pairs}
+        case {"__ekphory__": kind, "of": written}:
+            _, read = _WRITTEN[_TYPES[kind]]
+            return read(_decode(written))
+        case dict():
+            return {key: _decode(part) for key, part in stored.items()}
+        case list():
+            return [_decode(part) for part in stored]
+        case _:
+            return stored
 
 
 def read_item(record: MemoryRecord) -> dict[str, Any]:
@@ -443,11 +500,12 @@ def read_item(record: MemoryRecord) -> dict[str, Any]:
 
 def _to_json(value: Mapping[str, Any]) -> str:
     try:
-        readable = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
-        return readable if is_storable(readable) else json.dumps(dict(value), allow_nan=False)
+        encoded = _encode(value)
+        readable = json.dumps(encoded, ensure_ascii=False, allow_nan=False)
+        return readable if is_storable(readable) else json.dumps(encoded, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
-            "value", value, f"must be JSON ({error})", "Give texts, numbers, lists and dicts"
+            "value", value, f"cannot be kept ({error})", "Give texts, numbers, lists and dicts"
         ) from error
 
 

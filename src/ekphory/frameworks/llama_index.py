@@ -1,4 +1,4 @@
-"""LlamaIndex: a memory as a retriever, and a reranker as a node postprocessor."""
+"""LlamaIndex: a memory as a retriever or a memory block, a reranker as a node postprocessor."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from ekphory.filters.tree import Filter
 from ekphory.memory import Memory
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.reranker import RerankPassage
+from ekphory.prompting.block import estimate_tokens
 from ekphory.retrieval.pipeline import Pipeline
+from ekphory.search import SearchResult
 from ekphory.types import Hit, MemoryRecord, now_utc, to_utc
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
-    from llama_index.core.bridge.pydantic import Field
+    from llama_index.core.base.llms.types import ChatMessage
+    from llama_index.core.bridge.pydantic import Field, PrivateAttr
+    from llama_index.core.memory import BaseMemoryBlock
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
 except ImportError as error:
@@ -152,3 +156,78 @@ class EkphoryRetriever(BaseRetriever):
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
+_SAID = ("user", "assistant")
+
+
+class EkphoryMemoryBlock(BaseMemoryBlock[str]):
+    """Long-term memory of a chat, for `Memory` of LlamaIndex.
+
+        block = EkphoryMemoryBlock(memory=Memory("./memories", user="mara"))
+        memory = llama_index.core.memory.Memory.from_defaults(memory_blocks=[block])
+
+    What user and assistant said is remembered when the short-term memory lets go of it, in the
+    session whose messages they are; what answers the last question is shown to the model, as a
+    block that says that it is data and no instruction.
+
+    Attributes:
+        memory: Where it is kept. It is not closed.
+        k, filter, min_score, preset: What is shown, as in `Memory.search`.
+        max_tokens: How long the block is at most.
+    """
+
+    name: str = "ekphory"
+    priority: int = 1
+    memory: Memory = Field(exclude=True)
+    k: int = Field(default=10, ge=1)
+    filter: str | None = None
+    min_score: float | None = Field(default=None, ge=0, le=1)
+    preset: str | None = None
+    max_tokens: int = Field(default=1000, ge=1)
+    _shown: tuple[str, SearchResult] | None = PrivateAttr(default=None)
+
+    async def _aget(
+        self,
+        messages: list[ChatMessage] | None = None,
+        **block_kwargs: Any,  # noqa: ANN401, ARG002  LlamaIndex's signature
+    ) -> str:
+        asked = [message.content for message in messages or () if message.role.value == "user"]
+        if not asked or not (asked[-1] or "").strip():
+            return ""
+        found = await asyncio.to_thread(
+            self.memory.search,
+            asked[-1] or "",
+            k=self.k,
+            filter=self.filter,
+            min_score=self.min_score,
+            preset=self.preset,
+        )
+        if not found.hits:
+            return ""
+        content = found.to_prompt(self.max_tokens)
+        self._shown = (content, found)
+        return content
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        said = [message for message in messages if message.role.value in _SAID and message.content]
+        if said:
+            told = [self._make_message(message) for message in said]
+            await asyncio.to_thread(self.memory.add_messages, told)
+
+    async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
+        """Return the block with fewer of its memories; None where none has room."""
+        left = estimate_tokens(content) - tokens_to_truncate
+        shown = self._shown
+        # Another question may have been asked of the same block meanwhile.
+        if shown is None or shown[0] != content or left <= 0:
+            return None
+        return shown[1].to_prompt(left) or None
+
+    def _make_message(self, message: ChatMessage) -> dict[str, Any]:
+        told: dict[str, Any] = {"role": message.role.value, "content": message.content}
+        session = message.additional_kwargs.get("session_id")
+        # The session of the memory, where it is bound to one, is the one that counts.
+        if session is not None and self.memory.scope.session is None:
+            told["session"] = session
+        return told

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -144,12 +144,14 @@ def read_filters(owner: Owner, filters: Mapping[str, Any] | None) -> tuple[Owner
     return Owner(**named), And(tuple(rest))
 
 
-def _name(key: str, value: str | None) -> str | None:
+def _name(key: str, value: str | int | None) -> str | None:
     if value is None:
         return None
-    if not isinstance(value, str) or not value.strip():
+    # The number of a row in somebody's database, as mem0 takes it.
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or not text.strip():
         raise InvalidInput(key, value, "must be a name", "Give a text that is not empty")
-    return value.strip()
+    return text.strip()
 
 
 def _list_conditions(filters: object) -> list[tuple[str, Any]]:
@@ -237,6 +239,39 @@ def _check_list(key: str, value: object) -> list[object]:
     return value
 
 
+# Days on which memories expire
+
+_UNSET: Any = object()
+_KEPT = datetime(9998, 1, 1, tzinfo=UTC)
+"""When a memory expires that shall not: an update can move a moment, and not take it away."""
+
+
+def read_expiration(day: str | date | None) -> datetime | None:
+    """Return the moment at which a memory expires that holds until the end of that day, in UTC.
+
+    Raises:
+        InvalidInput: It is no day.
+    """
+    if day is None:
+        return None
+    if isinstance(day, datetime):
+        day = day.date()
+    try:
+        last = day if isinstance(day, date) else date.fromisoformat(day)
+        return datetime(last.year, last.month, last.day, tzinfo=UTC) + timedelta(days=1)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(
+            "expiration_date", day, "must be a date", "Give YYYY-MM-DD, such as 2030-12-31"
+        ) from error
+
+
+def find_expiration_date(record: MemoryRecord) -> str | None:
+    """Return the last day on which a memory holds; None where it has none."""
+    if record.expires_at is None or record.expires_at >= _KEPT:
+        return None
+    return (record.expires_at - timedelta(microseconds=1)).date().isoformat()
+
+
 # Memories in mem0's form
 
 Item = dict[str, Any]
@@ -253,6 +288,7 @@ def make_item(record: MemoryRecord) -> Item:
         "run_id": record.session,
         "actor_id": _find_actor(record),
         "role": record.role or None,
+        "expiration_date": find_expiration_date(record),
     }
     return {
         "id": record.id,
@@ -299,7 +335,34 @@ def _find_change_time(record: MemoryRecord) -> datetime:
 _PROCEDURAL = "procedural_memory"
 _IN_VIEW: Filter = Comparison(Field("pool"), "eq", DEFAULT_POOL)
 _RERANKING = "accurate"
+_LIKELY = 0.1
+"""mem0's own least score."""
 _READ_AT_ONCE = 500
+
+
+_NO_CHAT = "chat: no language model is asked, here as in mem0. Put what search finds in a prompt."
+_NO_ENTITIES = "entity_store: entities are not kept apart. Search the memories themselves."
+
+
+class FixedProject:
+    """Stands where mem0's platform has the settings of a project."""
+
+    def update(
+        self,
+        custom_instructions: str | None = None,
+        custom_categories: list[Any] | None = None,
+        multilingual: bool | None = None,  # noqa: FBT001  mem0's signature
+        decay: bool | None = None,  # noqa: FBT001  likewise
+    ) -> None:
+        """Refuse, as mem0's open-source class does.
+
+        Raises:
+            InvalidInput: Always.
+        """
+        given = {name: value for name, value in locals().items() if name != "self"}
+        raise InvalidInput(
+            "project.update", given, "has no effect here", "Give project= to the constructor"
+        )
 
 
 class Memory:
@@ -354,6 +417,7 @@ class Memory:
         run_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         timestamp: int | float | str | datetime | None = None,
+        expiration_date: str | date | None = None,
         infer: bool = True,
         memory_type: str | None = None,
         prompt: str | None = None,
@@ -370,6 +434,7 @@ class Memory:
             user_id, agent_id, run_id: Whose they are; one at least.
             metadata: Anything that JSON can hold. Texts, numbers and booleans can be filtered.
             timestamp: When it happened: seconds since 1970, or ISO 8601; None for now.
+            expiration_date: The last day on which they hold, `YYYY-MM-DD`; None keeps them.
             infer: Whether to pass over what was said before.
             memory_type: `procedural_memory`, or None.
             prompt: Of no effect, which a warning says.
@@ -387,7 +452,8 @@ class Memory:
         shared = {
             "metadata": to_scalars(metadata or {}),
             "type": memory_type and "procedural",
-            "at": _read_time(timestamp),
+            "at": _read_time("timestamp", timestamp),
+            "expires_at": read_expiration(expiration_date),
         }
         told = [message | shared for message in read_messages(messages)]
         if not infer:
@@ -415,33 +481,34 @@ class Memory:
         self,
         query: str,
         *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
-        limit: int | None = None,
         top_k: int = 20,
         filters: Mapping[str, Any] | None = None,
-        threshold: float | None = None,
+        threshold: float | None = _LIKELY,
         rerank: bool = False,
         explain: bool = False,
+        reference_date: int | float | str | date | None = None,
+        show_expired: bool = False,
+        **kwargs: Any,  # noqa: ANN401  as mem0 has it
     ) -> Results:
         """Find the memories that answer a query, the likeliest first.
 
         Args:
             query: A question or some words.
-            user_id, agent_id, run_id: Whose; here as in mem0 1, or in `filters` as in mem0 2.
-            limit, top_k: How many at most, 0 to 1,000; `limit` is mem0 1's name for it.
-            filters: Conditions in mem0's words; all of them but `icontains`.
+            top_k: How many at most, 0 to 1,000.
+            filters: Whose memories, and conditions in mem0's words; all of them but `icontains`.
             threshold: Only memories of at least this probability; None for all.
             rerank: Search with the preset `accurate`.
             explain: Give `score_details` as well.
+            reference_date: The moment it is asked, for "last week"; None for now.
+            show_expired: Must be False: what has expired is never shown.
+            **kwargs: What mem0 1 had: `user_id`, `agent_id`, `run_id`, and `limit` for `top_k`.
 
         Raises:
             InvalidInput: Nobody is named, or an argument cannot be used.
         """
-        owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
+        _refuse_expired(show_expired)
+        owner, count = _read_earlier(kwargs, top_k)
         owner, condition = read_filters(owner, filters)
-        count = top_k if limit is None else limit
         with self._open_for(owner) as store:
             if count == 0:
                 return {"results": []}
@@ -451,6 +518,7 @@ class Memory:
                 pools=[DEFAULT_POOL],
                 filter=condition,
                 min_score=threshold,
+                now=_read_time("reference_date", reference_date),
                 preset=_RERANKING if rerank else None,
             )
             hits = [(make_item(hit.memory) | {"score": hit.score}, hit) for hit in found]
@@ -468,17 +536,15 @@ class Memory:
     def get_all(
         self,
         *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
         filters: Mapping[str, Any] | None = None,
-        limit: int | None = None,
-        top_k: int = 100,
+        top_k: int = 20,
+        show_expired: bool = False,
+        **kwargs: Any,  # noqa: ANN401  as mem0 has it
     ) -> Results:
         """List memories, the newest first; the arguments are those of `search`."""
-        owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
+        _refuse_expired(show_expired)
+        owner, count = _read_earlier(kwargs, top_k)
         owner, condition = read_filters(owner, filters)
-        count = top_k if limit is None else limit
         with self._open_for(owner) as store:
             if count == 0:
                 return {"results": []}
@@ -486,16 +552,41 @@ class Memory:
         return {"results": [make_item(record) for record in listed]}
 
     def update(
-        self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None
+        self,
+        memory_id: str,
+        text: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        expiration_date: Any = _UNSET,  # noqa: ANN401  as mem0 has it
+        data: str | None = None,
     ) -> dict[str, str]:
         """Replace a memory's text, and add to its metadata; `history` keeps what it was.
 
+        Args:
+            memory_id: Which.
+            text: What it says from now on; None leaves it.
+            metadata: Added to what it has.
+            expiration_date: The last day on which it holds; None keeps it for good.
+            data: mem0 1's name for `text`.
+
         Raises:
-            InvalidInput: There is no such memory, or a value cannot be stored.
+            InvalidInput: There is no such memory, nothing to change, or a value cannot be stored.
         """
+        text = data if text is None else text
+        if text is None and metadata is None and expiration_date is _UNSET:
+            raise InvalidInput(
+                "text", None, "nothing to change", "Give text, metadata or expiration_date"
+            )
         before = self._get_existing(memory_id)
         merged = {**from_scalars(before.metadata), **(metadata or {})}
-        self._all.update(memory_id, text=data, metadata=to_scalars(merged))
+        expires_at = None
+        if expiration_date is not _UNSET:
+            expires_at = read_expiration(expiration_date) or _KEPT
+        self._all.update(
+            memory_id,
+            text=text,
+            metadata=None if metadata is None else to_scalars(merged),
+            expires_at=expires_at,
+        )
         return {"message": "Memory updated successfully!"}
 
     def delete(self, memory_id: str) -> dict[str, str]:
@@ -540,6 +631,34 @@ class Memory:
         self._is_closed = True
         self._all.close()
 
+    def chat(self, query: str) -> None:
+        """Refuse, as mem0 does: no language model is asked.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(_NO_CHAT)
+
+    @property
+    def project(self) -> FixedProject:
+        """What cannot be set."""
+        return FixedProject()
+
+    @property
+    def entity_store(self) -> None:
+        """Refuse: there is no store of entities.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(_NO_ENTITIES)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
     @contextmanager
     def _open_for(self, owner: Owner) -> Iterator[Store]:
         """Open the store for one owner, which costs microseconds."""
@@ -581,19 +700,37 @@ def _read_in_order(store: Store, ids: Sequence[str]) -> list[MemoryRecord]:
     return [found[name] for name in wanted if name in found]
 
 
+def _refuse_expired(show_expired: object) -> None:
+    if show_expired:
+        raise InvalidInput(
+            "show_expired", True, "what has expired is never shown", "Give False, or a later date"
+        )
+
+
+def _read_earlier(given: dict[str, Any], top_k: int) -> tuple[Owner, int]:
+    """Return whose memories and how many, by the arguments that mem0 1 had."""
+    for name in given:
+        if name not in (*_OWNERS, "limit"):
+            raise InvalidInput(name, given[name], "no such argument", "Put it into filters")
+    limit = given.pop("limit", None)
+    return Owner(**given), top_k if limit is None else limit
+
+
 def _restrict_view(condition: Filter) -> Filter:
     return And((_IN_VIEW, condition))
 
 
-def _read_time(timestamp: int | float | str | datetime | None) -> str | datetime | None:
-    if timestamp is None or isinstance(timestamp, str | datetime):
-        return timestamp
+def _read_time(
+    name: str, moment: int | float | str | date | datetime | None
+) -> str | datetime | None:
+    if moment is None or isinstance(moment, str | datetime):
+        return moment
+    if isinstance(moment, date):
+        return moment.isoformat()
     try:
-        return datetime.fromtimestamp(timestamp, tz=UTC)
-    except (ValueError, OverflowError, OSError) as error:
-        raise InvalidInput(
-            "timestamp", timestamp, "must be a timestamp", "Give seconds since 1970"
-        ) from error
+        return datetime.fromtimestamp(moment, tz=UTC)
+    except (TypeError, ValueError, OverflowError, OSError) as error:
+        raise InvalidInput(name, moment, "must be a moment", "Give seconds since 1970") from error
 
 
 def _warn_of_unused(config: object, path: str | Path) -> None:
@@ -623,6 +760,15 @@ def _make_awaitable(
     return call
 
 
+class AsyncFixedProject:
+    """Stands where mem0's platform has the settings of a project."""
+
+    @functools.wraps(FixedProject.update)
+    async def update(self, *given: Any, **named: Any) -> None:  # noqa: ANN401  as in `FixedProject`
+        """Refuse, as `FixedProject` does."""
+        FixedProject().update(*given, **named)
+
+
 class AsyncMemory:
     """A `Memory` of `mem0_memory` whose verbs run in threads; the arguments are the same."""
 
@@ -641,11 +787,35 @@ class AsyncMemory:
         )
 
     @classmethod
-    async def from_config(cls, config_dict: Mapping[str, Any]) -> Self:
-        """Open the store of `EKPHORY_STORE`; awaited, as in mem0."""
+    def from_config(cls, config_dict: Mapping[str, Any]) -> Self:
+        """Open the store of `EKPHORY_STORE`; as `config` of the constructor."""
         return cls(config_dict)
 
-    add = _make_awaitable(Memory.add)
+    async def add(  # noqa: PLR0913  mem0's own arguments
+        self,
+        messages: Messages,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        timestamp: int | float | str | datetime | None = None,
+        expiration_date: str | date | None = None,
+        infer: bool = True,
+        memory_type: str | None = None,
+        prompt: str | None = None,
+        llm: object = None,
+    ) -> Results:
+        """Do the same as `Memory.add`.
+
+        Raises:
+            InvalidInput: As there, or an `llm` is given: no language model is asked.
+        """
+        if llm is not None:
+            raise InvalidInput("llm", llm, "no language model is asked", "Leave it out")
+        given = {name: value for name, value in locals().items() if name not in ("self", "llm")}
+        return await asyncio.to_thread(self.memory.add, given.pop("messages"), **given)
+
     search = _make_awaitable(Memory.search)
     get = _make_awaitable(Memory.get)
     get_all = _make_awaitable(Memory.get_all)
@@ -654,4 +824,35 @@ class AsyncMemory:
     delete_all = _make_awaitable(Memory.delete_all)
     history = _make_awaitable(Memory.history)
     reset = _make_awaitable(Memory.reset)
-    close = _make_awaitable(Memory.close)
+
+    async def chat(self, query: str) -> None:
+        """Refuse, as mem0 does.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(_NO_CHAT)
+
+    @property
+    def project(self) -> AsyncFixedProject:
+        """What cannot be set."""
+        return AsyncFixedProject()
+
+    @property
+    def entity_store(self) -> None:
+        """Refuse: there is no store of entities.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(_NO_ENTITIES)
+
+    def close(self) -> None:
+        """End the background work; not awaited, as in mem0."""
+        self.memory.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await asyncio.to_thread(self.close)

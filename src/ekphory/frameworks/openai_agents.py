@@ -17,6 +17,7 @@ from ekphory.types import DEFAULT_POOL, MemoryRecord
 from ekphory.write import LONGEST_TEXT
 
 try:
+    from agents.memory.session import SessionABC
     from agents.memory.session_settings import SessionSettings, resolve_session_limit
 except ImportError as error:
     raise MissingExtra("openai-agents", "A session of OpenAI's Agents SDK") from error
@@ -111,7 +112,7 @@ def _iterate_words(value: object) -> Iterator[str]:
 _ALL = 2**31 - 1
 
 
-class EkphorySession:
+class EkphorySession(SessionABC):
     """A dialogue in the scope of a memory, for `Runner.run(agent, input, session=…)`.
 
     Every item comes back equal and in order: messages, calls of tools and their output, reasoning.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,12 +16,13 @@ from lancedb.query import LanceQueryBuilder
 from numpy.typing import NDArray
 
 from ekphory.errors import InvalidInput
-from ekphory.filters.lance_sql import to_lance_sql
+from ekphory.filters.lance_sql import matches, to_lance_sql
 from ekphory.filters.tree import And, Field, Filter, In
 from ekphory.scope import OWNER_FIELDS
 from ekphory.store import lance_rows
 from ekphory.store.checks import verify_rows
 from ekphory.store.lance_index import VectorIndex
+from ekphory.store.lance_named import MOST_IDS, Keyed, NamedMemories, find_named_ids
 from ekphory.store.lance_rows import (
     CHECKSUM,
     LanceTakes,
@@ -157,7 +158,20 @@ class LancePresence:
             # Only then did nobody else write in between.
             if self._version == before and after == before + 1:
                 self._version = after
-                self._last_key = max(self._last_key, *(memory.key for memory in memories))
+                self._last_key = max([self._last_key, *(memory.key for memory in memories)])
+
+    def note_rearranged(self, *, before: int, after: int) -> None:
+        """Take in commits that moved memories, and changed none."""
+        with self._guard:
+            if self._version == before:
+                self._version = after
+
+    def drop_absent(self, ids: Sequence[str], *, version: int) -> list[str]:
+        """Return the ids without those that no memory has, as far as that is known."""
+        with self._guard:
+            if self._version != version or self._reads <= _READS_BEFORE_LOADING:
+                return list(ids)
+            return self._known.possible(ids)
 
     def _possible(
         self, names: tuple[Sequence[str], Sequence[str]], version: int
@@ -268,6 +282,7 @@ class LanceStore:
         self._version = NewestVersion(uri, table, commits=commits)
         self._presence = LancePresence(self._rows)
         self._recent = RecentWrites()
+        self._named = NamedMemories()
         self._vector_index = VectorIndex(table)
         unmerged = len(commits.names() or ())
         self._upkeep = Upkeep(uri, table, self._vector_index, commits=unmerged)
@@ -299,7 +314,8 @@ class LanceStore:
         """Write new rows in one Lance commit."""
         schema = lance_rows.leave_out_empty_columns(memories, self._schema)
         version = int(self._table.add(lance_rows.to_table(memories, schema)).version)
-        before = self._note_written(memories, version=version)
+        added = {memory.key: memory.record for memory in memories}
+        before = self._note_written(memories, added=added, version=version)
         # An earlier schema does not keep all that was given.
         if self.identity.schema_version == SCHEMA_VERSION:
             self._recent.note(memories, before=before, after=version)
@@ -322,7 +338,8 @@ class LanceStore:
         rows = lance_rows.to_table([past, successor], self._schema)
         merge = self._table.merge_insert(["key", "passage"])
         merged = merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
-        self._note_written([successor], version=int(merged.version))
+        added = {key: history, successor.key: successor.record}
+        self._note_written([successor], gone=[key], added=added, version=int(merged.version))
         self._recent.forget()
         self._note_state(int(merged.version))
         self._upkeep.note_commit(2)
@@ -330,9 +347,11 @@ class LanceStore:
     @with_lance_errors_translated("write")
     def delete(self, keys: Sequence[int]) -> None:
         """Hide these memories."""
-        for condition in _key_conditions(list(keys)):
+        for start in range(0, len(keys), _KEYS_A_QUERY):
+            hidden = list(keys[start : start + _KEYS_A_QUERY])
             self._recent.forget()
-            deleted = self._table.delete(condition)
+            deleted = self._table.delete(_condition_of_keys(hidden))
+            self._note_written([], gone=hidden, version=int(deleted.version))
             self._note_state(int(deleted.version))
             self._upkeep.note_commit(0)
 
@@ -347,6 +366,9 @@ class LanceStore:
         self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
     ) -> list[MemoryRecord]:
         """Read whole memories."""
+        named = self._find_named(where)
+        if named is not None:
+            return _sort(named, order)[offset:][:limit]
         condition = self._condition(where)
         if limit is None and offset == 0:
             rows = self._rows(condition, list({*self._record_columns(), "at"}))
@@ -363,6 +385,7 @@ class LanceStore:
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
         """Read whole memories by key."""
         found = self._recent.records(keys, newest=self._version.seen)
+        found |= self._named.at(keys, version=self._version.seen)
         found |= self._takes.records(np.array([key for key in keys if key not in found], np.int64))
         return found | self._with_keys([key for key in keys if key not in found], _FIRST_WINDOW)
 
@@ -376,12 +399,18 @@ class LanceStore:
     @with_lance_errors_translated("read")
     def keys(self, where: Filter) -> IntArray:
         """Return the keys of the matching memories."""
+        named = self._find_named(where)
+        if named is not None:
+            return np.array(sorted(named), np.int64)
         table = self._rows(self._condition(where), ["key"])
         return np.sort(lance_rows.integers(table["key"], missing=0))
 
     @with_lance_errors_translated("read")
     def count(self, where: Filter) -> int:
         """Return how many memories match."""
+        named = self._find_named(where)
+        if named is not None:
+            return len(named)
         condition = self._condition(where)
         return int(self._read(lambda: self._table.count_rows(condition)))
 
@@ -515,6 +544,21 @@ class LanceStore:
             found |= lance_rows.to_records_by_key(rows)
         return found
 
+    def _find_named(self, where: Filter) -> Keyed | None:
+        """Return the matching memories, by key; None where the condition names no ids."""
+        ids = find_named_ids(where)
+        if ids is None or len(ids) > MOST_IDS:
+            return None
+        found = self._named.find(ids, version=self._version.seen, read=self._read_named)
+        return {key: record for key, record in found.items() if matches(where, record)}
+
+    def _read_named(self, ids: list[str]) -> Keyed:
+        possible = self._presence.drop_absent(ids, version=self._version.seen)
+        if not possible:
+            return {}
+        condition = self._condition(In(Field("id"), tuple(possible)))
+        return lance_rows.to_records_by_key(self._rows(condition, self._record_columns()))
+
     def _rows(self, condition: str, columns: list[str] | None) -> pa.Table:
         return self._read(self._query(condition, columns).to_arrow)
 
@@ -525,9 +569,19 @@ class LanceStore:
     def _read(self, read: Callable[[], Result]) -> Result:
         return read_anew(self._uri, read, renew=self._table.checkout_latest)
 
-    def _note_written(self, memories: Sequence[StoredMemory], *, version: int) -> int:
+    def _note_written(
+        self,
+        memories: Sequence[StoredMemory],
+        *,
+        version: int,
+        gone: Sequence[int] = (),
+        added: Mapping[int, MemoryRecord] | None = None,
+    ) -> int:
         before = self._version.note_own(version)
         self._presence.note(memories, before=before, after=version)
+        self._named.note(gone=gone, added=added or {}, before=before, after=version)
+        if self.identity.schema_version != SCHEMA_VERSION:
+            self._named.forget()
         return before
 
     def _rearrange(self, upkeep: Callable[[], bool]) -> None:
@@ -537,6 +591,8 @@ class LanceStore:
             after = int(self._table.version)
             self._version.note_own(after)
             self._recent.note_rearranged(before=before, after=after)
+            self._named.note_rearranged(before=before, after=after)
+            self._presence.note_rearranged(before=before, after=after)
 
     def _rewrite(self) -> None:
         identity = replace(self.identity, schema_version=SCHEMA_VERSION)
@@ -546,6 +602,7 @@ class LanceStore:
             TABLE,
             completed=partial(lance_rows.complete_batch, schema=schema, dimension=self._dimension),
         )
+        self._named.forget()
         self._note_rearranged()
         self._adopt(identity)
 
@@ -582,5 +639,15 @@ def _note_of(uri: str) -> StateNote:
 def _key_conditions(keys: list[int]) -> Iterator[str]:
     """Yield conditions that name these keys, so many in each as a query takes well."""
     for start in range(0, len(keys), _KEYS_A_QUERY):
-        listed = ", ".join(str(int(key)) for key in keys[start : start + _KEYS_A_QUERY])
-        yield f"key IN ({listed})"
+        yield _condition_of_keys(keys[start : start + _KEYS_A_QUERY])
+
+
+def _condition_of_keys(keys: list[int]) -> str:
+    return f"key IN ({', '.join(str(int(key)) for key in keys)})"
+
+
+def _sort(named: Keyed, order: Order) -> list[MemoryRecord]:
+    if order == "written":
+        return [named[key] for key in sorted(named)]
+    places = sorted((record.at, key) for key, record in named.items())
+    return [named[key] for _, key in (places if order == "oldest" else reversed(places))]

@@ -160,6 +160,11 @@ InputType = Literal[
 ]
 
 
+_NO_TOKENS = (
+    "tokens must be texts. In LangChain: OpenAIEmbeddings(…, check_embedding_ctx_length=False)"
+)
+
+
 class EmbeddingRequest(BaseModel):
     """Texts to be embedded."""
 
@@ -177,6 +182,14 @@ class EmbeddingRequest(BaseModel):
         default=None, description="What the texts are; a passage where nothing is said."
     )
     prompt_name: InputType | None = Field(default=None, description="The same, as TEI calls it.")
+
+    @field_validator("input", mode="before")
+    @classmethod
+    def _refuse_tokens(cls, given: object) -> object:
+        first = given[0] if isinstance(given, list) and given else None
+        if isinstance(first, int | list):
+            raise ValueError(_NO_TOKENS)
+        return given
 
     @property
     def texts(self) -> list[str]:

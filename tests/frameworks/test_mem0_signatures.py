@@ -1,0 +1,121 @@
+"""Every argument of mem0's classes is taken, in its place and with its default, or refused."""
+
+import asyncio
+import inspect
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ekphory.errors import InvalidInput
+from ekphory.frameworks import mem0 as ours
+from ekphory.testing.models import HashEmbedder
+
+# mem0/memory/main.py of mem0ai 2.2.1, from PyPI. `...` is a default that says "not given".
+CLEAR = "..."
+MEMORY = {
+    "add": "messages, *, user_id=None, agent_id=None, run_id=None, metadata=None, timestamp=None, "
+    "expiration_date=None, infer=True, memory_type=None, prompt=None",
+    "get": "memory_id",
+    "get_all": "*, filters=None, top_k=20, show_expired=False, **kwargs",
+    "search": "query, *, top_k=20, filters=None, threshold=0.1, rerank=False, explain=False, "
+    "reference_date=None, show_expired=False, **kwargs",
+    "update": "memory_id, text=None, metadata=None, expiration_date=..., data=None",
+    "delete": "memory_id",
+    "delete_all": "user_id=None, agent_id=None, run_id=None",
+    "history": "memory_id",
+    "reset": "",
+    "close": "",
+    "chat": "query",
+    "from_config": "config_dict",
+}
+SIGNATURES = {
+    "Memory": MEMORY,
+    "AsyncMemory": MEMORY | {"add": MEMORY["add"] + ", llm=None"},
+}
+AT_ONCE = {"close", "from_config"}
+"""What is not awaited, in `AsyncMemory` either."""
+VERBS = [(owner, verb) for owner, verbs in SIGNATURES.items() for verb in verbs]
+
+
+def read_signature(owner, verb):
+    found = inspect.signature(getattr(owner, verb)).parameters.values()
+    bare = [each.replace(annotation=each.empty) for each in found if each.name != "self"]
+    shown = str(inspect.Signature(bare)).strip("()")
+    return re.sub("<object object at [^>]+>", CLEAR, shown)
+
+
+@pytest.mark.parametrize(("owner", "verb"), VERBS)
+@pytest.mark.parametrize("package", ["ekphory.frameworks.mem0", "mem0"])
+def test_a_verb_has_the_arguments_and_defaults_of_mem0_and_is_awaited_as_there(
+    package, owner, verb
+):
+    found = getattr(pytest.importorskip(package, reason="mem0ai is not installed"), owner)
+    assert read_signature(found, verb) == SIGNATURES[owner][verb]
+    is_awaited = inspect.iscoroutinefunction(getattr(found, verb))
+    assert is_awaited == (owner == "AsyncMemory" and verb not in AT_ONCE)
+
+
+@pytest.fixture
+def memory(store_path):
+    with ours.Memory(path=store_path, embedder=HashEmbedder()) as memory:
+        yield memory
+
+
+def test_a_memory_holds_until_the_end_of_its_day_and_tells_it(memory):
+    today = datetime.now(UTC).date()
+    added = memory.add("I like tea", user_id="mara", expiration_date=today)["results"][0]["id"]
+    assert memory.get(added)["expiration_date"] == today.isoformat()
+    memory.update(added, expiration_date="2999-12-31")
+    assert memory.get(added)["expiration_date"] == "2999-12-31"
+    memory.update(added, expiration_date=None)
+    assert "expiration_date" not in memory.get(added)
+
+
+@pytest.mark.parametrize("day", ["soon", 5, datetime.now(UTC) - timedelta(days=1)])
+def test_a_day_that_is_none_or_has_passed_is_refused(memory, day):
+    with pytest.raises(ValueError, match=r"must be a date|lies in the past"):
+        memory.add("I like tea", user_id="mara", expiration_date=day)
+
+
+def test_a_text_and_metadata_are_updated_by_themselves(memory):
+    added = memory.add("I like tea", user_id="mara", metadata={"n": 1})["results"][0]["id"]
+    memory.update(added, text="I like milk")
+    memory.update(added, metadata={"m": 2})
+    found = memory.get(added)
+    assert (found["memory"], found["metadata"]) == ("I like milk", {"n": 1, "m": 2})
+    with pytest.raises(ValueError, match="nothing to change"):
+        memory.update(added)
+
+
+def test_a_question_is_asked_at_its_moment(memory):
+    for day in ("2026-01-05", "2026-02-05"):
+        memory.add(f"I swam on {day}", user_id="mara", timestamp=day)
+    asked = {"filters": {"user_id": "mara"}, "threshold": None, "reference_date": "2026-01-06"}
+    found = memory.search("What did I do yesterday?", **asked)["results"]
+    assert found[0]["memory"] == "I swam on 2026-01-05"
+
+
+def test_what_is_not_offered_says_why(memory):
+    for call, reason in (
+        (lambda: memory.search("x", user_id="mara", show_expired=True), "never shown"),
+        (lambda: memory.get_all(user_id="mara", show_expired=True), "never shown"),
+        (lambda: memory.get_all(user_id="mara", page=2), "no such argument"),
+        (lambda: memory.project.update(decay=True), "has no effect here"),
+    ):
+        with pytest.raises(InvalidInput, match=reason):
+            call()
+    with pytest.raises(NotImplementedError, match="no language model is asked"):
+        memory.chat("x")
+
+
+def test_no_language_model_is_taken_to_add_with(store_path):
+    async def use():
+        async with ours.AsyncMemory(path=store_path, embedder=HashEmbedder()) as memory:
+            await memory.add("I like tea", user_id="mara", expiration_date="2999-12-31")
+            with pytest.raises(InvalidInput, match="no language model is asked"):
+                await memory.add("x", user_id="mara", llm=object())
+            with pytest.raises(InvalidInput, match="has no effect here"):
+                await memory.project.update(decay=True)
+
+    asyncio.run(use())

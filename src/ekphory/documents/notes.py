@@ -76,7 +76,8 @@ def _list_entries(entries: Mapping[object, object]) -> Iterator[tuple[str, Scala
 def _read_list(name: str, value: object) -> str:
     apart = r"[,\s]+" if name == "tags" else ","
     parts = re.split(apart, value) if isinstance(value, str) else value
-    texts = [part.strip() for part in parts if isinstance(part, str)] if parts else []
+    given = parts if isinstance(parts, list) else []
+    texts = [part.strip() for part in given if isinstance(part, str)]
     return join(text.removeprefix("#") if name == "tags" else text for text in texts)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ekphory.documents.blocks import Block, Problem, Read, SkippedPart
 from ekphory.documents.settings import ReadingSettings
-from ekphory.documents.text import EMPTY, read_text
+from ekphory.documents.text import read_text
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Tree
@@ -60,7 +60,7 @@ CODE_MODULES = ("tree_sitter", *(f"tree_sitter_{language}" for language in _TABL
 def read_source_code(path: Path, settings: ReadingSettings) -> Iterator[Read]:
     """Read a file of source code: every definition, and what stands between them."""
     text = read_text(path, settings.encoding)
-    if text is EMPTY or (isinstance(text, str) and not text.strip()):
+    if isinstance(text, SkippedPart) or (isinstance(text, str) and not text.strip()):
         # Such as most `__init__.py`.
         yield SkippedPart("empty file")
     elif isinstance(text, Problem):

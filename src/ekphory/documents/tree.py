@@ -30,6 +30,9 @@ from ekphory.errors import MissingExtra
 MARKDOWN = "Markdown"
 
 
+DOCUMENT_POOL = "reference_library"
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """How one kind of file is read.
@@ -51,7 +54,7 @@ class Reader:
     read: Callable[[Path, ReadingSettings], Iterator[Read]]
     needs: tuple[str, ...] = ()
     extra: str = "docs"
-    pool: str = "reference_library"
+    pool: str = DOCUMENT_POOL
     version: int = 1
 
     def missing_extra(self) -> MissingExtra | None:

@@ -188,7 +188,7 @@ class EkphoryChatHistory(BaseChatMessageHistory):
         self._held = And((owned_like(memory.scope), Not(IsNull(MetadataField(MESSAGE_KEY)))))
 
     @property
-    def messages(self) -> list[BaseMessage]:  # type: ignore[override]  an attribute there
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # an attribute there
         """All messages, oldest first."""
         records = self._memory.list(filter=self._held, limit=_ALL, order="written")
         return messages_from_dict([json.loads(str(each.metadata[MESSAGE_KEY])) for each in records])

@@ -816,9 +816,9 @@ class AsyncMemory:
         given = {name: value for name, value in locals().items() if name not in ("self", "llm")}
         return await asyncio.to_thread(self.memory.add, given.pop("messages"), **given)
 
-    search = _make_awaitable(Memory.search)
+    search = _make_awaitable(Memory.search)  # type: ignore[arg-type]  # for its **kwargs
     get = _make_awaitable(Memory.get)
-    get_all = _make_awaitable(Memory.get_all)
+    get_all = _make_awaitable(Memory.get_all)  # type: ignore[arg-type]  # likewise
     update = _make_awaitable(Memory.update)
     delete = _make_awaitable(Memory.delete)
     delete_all = _make_awaitable(Memory.delete_all)

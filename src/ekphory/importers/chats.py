@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from ekphory.documents.tree import DOCUMENT_POOL
 from ekphory.errors import InvalidInput
-from ekphory.importers.documents import DOCUMENT_POOL
 from ekphory.importers.export_files import (
     MEMORY_POOL,
     AttachedText,
@@ -214,9 +214,9 @@ def _read_chatgpt_messages(
             continue
         texts = list(_read_context(message, recipient))
         yield from texts
-        if reason := _explain_absence(message):
+        if absence := _explain_absence(message):
             if not texts:
-                on_left_out(reason)
+                on_left_out(absence)
         else:
             yield _read_message(message, node_id)
         yield from _list_attached(message, on_left_out)

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from ekphory.documents.blocks import format_place
 from ekphory.documents.passages import Passage, passages
 from ekphory.documents.text import LARGEST_TEXT, decode, parse_paragraphs
+from ekphory.documents.tree import DOCUMENT_POOL
 from ekphory.errors import InvalidInput
-from ekphory.importers.documents import DOCUMENT_POOL
 from ekphory.importers.source import (
     CONVERSATIONS,
     ImportedRecord,

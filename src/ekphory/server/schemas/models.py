@@ -225,6 +225,10 @@ class EmbeddingAnswer(BaseModel):
 EmbeddingType = Literal["float", "int8", "uint8", "binary", "ubinary", "base64"]
 
 
+def _only_floats() -> list[EmbeddingType]:
+    return ["float"]
+
+
 class CohereEmbeddingRequest(BaseModel):
     """Texts to be embedded."""
 
@@ -236,7 +240,7 @@ class CohereEmbeddingRequest(BaseModel):
         description="What the texts are; the model knows no other kinds."
     )
     embedding_types: list[EmbeddingType] = Field(
-        default_factory=lambda: ["float"], min_length=1, max_length=6
+        default_factory=_only_floats, min_length=1, max_length=6
     )
     dimensions: Annotated[int, Field(ge=1, le=_LARGEST_TOKEN)] | None = Field(
         default=None,

@@ -110,7 +110,7 @@ def test_what_is_under_way_when_it_is_told_to_stop_is_finished(serve):
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="tells no CPU time")
 def test_it_listens_after_seconds(serve):
     # CPU time, of which busy cores take more; `ekphory bench-server` tells the seconds.
-    assert serve().cpu_to_listen <= 5
+    assert serve().cpu_to_listen <= 10
 
 
 def test_every_acknowledged_write_outlives_a_kill(serve):

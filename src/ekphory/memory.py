@@ -141,7 +141,22 @@ class Memory:
         Raises:
             InvalidInput: A field cannot be stored; nothing was written.
         """
-        given = {name: value for name, value in locals().items() if name != "self"}
+        given = {
+            "text": text,
+            "id": id,
+            "at": at,
+            "producer": producer,
+            "produced_for": produced_for,
+            "role": role,
+            "session": session,
+            "sequence": sequence,
+            "pool": pool,
+            "type": type,
+            "importance": importance,
+            "expires_at": expires_at,
+            "source": source,
+            "metadata": metadata,
+        }
         entry = make_draft(given, scope=self.scope, now=now_utc())
         return _traced(lambda: write.add_drafts(self._engine, self.scope, [entry]))
 
@@ -313,7 +328,14 @@ class Memory:
             MemoryNotFound: There is none with that id in this scope.
             InvalidInput: Nothing to change, or a value that cannot be stored.
         """
-        given = {name: value for name, value in locals().items() if name not in ("self", "id")}
+        given = {
+            "text": text,
+            "at": at,
+            "type": type,
+            "importance": importance,
+            "expires_at": expires_at,
+            "metadata": metadata,
+        }
         changes = {name: value for name, value in given.items() if value is not None}
         with TraceSpan("update"):
             return history.update(self._engine, self.scope, id, changes)

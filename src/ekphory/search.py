@@ -103,10 +103,11 @@ class SearchResult:
 
     def __repr__(self) -> str:
         if not self.hits:
-            return f"<SearchResult: no hits{', none likely enough' if self.abstained else ''}>"
+            reason = ", none likely enough" if self.abstained else ""
+            return f"<SearchResult: {self._count_hits()}{reason}>"
         best = self.hits[0]
-        count = f"{len(self)} hit{'s' if len(self) > 1 else ''}"
-        return f"<SearchResult: {count}, the first {best.score:.2f} {shorten(best.text)}>"
+        first = f"{best.score:.2f} {shorten(best.text)}"
+        return f"<SearchResult: {self._count_hits()}, the first {first}>"
 
     def _repr_html_(self) -> str:
         """Return the hits as a table, for notebooks."""
@@ -116,8 +117,7 @@ class SearchResult:
             for place, hit in enumerate(self.hits, start=1)
         )
         head = "<tr><th><th>score<th style='text-align:left'>text<th>at<th>pool</tr>"
-        caption = html.escape(repr(self)[1:-1].partition(",")[0])
-        return f"<table><caption>{caption}</caption>{head}{rows}</table>"
+        return f"<table><caption>{self._count_hits()}</caption>{head}{rows}</table>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return hits and how they are ordered as `json.dumps` takes it; `trace` has its own."""
@@ -160,7 +160,14 @@ class SearchResult:
         count_tokens: CountTokens = estimate_tokens,
     ) -> str:
         """Return the hits as text for a model's prompt: the `text` of `prompt_block`."""
-        return self._block(locals()).text
+        settings = BlockSettings(
+            max_tokens=max_tokens,
+            now=now,
+            recent_messages=recent_messages,
+            injections=injections,
+            count_tokens=count_tokens,
+        )
+        return self._block(settings).text
 
     def prompt_block(
         self,
@@ -190,7 +197,14 @@ class SearchResult:
         Raises:
             InvalidInput: An argument cannot be used.
         """
-        return self._block(locals())
+        settings = BlockSettings(
+            max_tokens=max_tokens,
+            now=now,
+            recent_messages=recent_messages,
+            injections=injections,
+            count_tokens=count_tokens,
+        )
+        return self._block(settings)
 
     def answer_context(
         self,
@@ -207,15 +221,23 @@ class SearchResult:
         what it found, how sure that is, and which memories state it. Without `agent_mode`, and
         where one lookup was enough, it is the same as `to_prompt`.
         """
-        return self._block(locals(), with_chain=True).text
-
-    def _block(self, given: dict[str, Any], *, with_chain: bool = False) -> PromptBlock:
-        """Render the block as the arguments that a method was given want it."""
-        settings = BlockSettings(**{name: given[name] for name in given if name != "self"})
-        traced = self.retrieval_trace if with_chain else None
+        settings = BlockSettings(
+            max_tokens=max_tokens,
+            now=now,
+            recent_messages=recent_messages,
+            injections=injections,
+            count_tokens=count_tokens,
+        )
+        traced = self.retrieval_trace
         notes = () if traced is None else format_hop_notes(traced, self.hits)
+        return self._block(settings, notes=notes).text
+
+    def _block(self, settings: BlockSettings, *, notes: Sequence[str] = ()) -> PromptBlock:
         if_empty = NOTHING_LIKELY if self.abstained else NOTHING_FOUND
         return prompt_block(self.hits, settings, if_empty=if_empty, notes=notes)
+
+    def _count_hits(self) -> str:
+        return "1 hit" if len(self) == 1 else f"{len(self) or 'no'} hits"
 
 
 _COLUMN_TYPES = {

@@ -359,7 +359,7 @@ class FixedProject:
         Raises:
             InvalidInput: Always.
         """
-        given = {name: value for name, value in locals().items() if name != "self"}
+        given = (custom_instructions, custom_categories, multilingual, decay)
         raise InvalidInput(
             "project.update", given, "has no effect here", "Give project= to the constructor"
         )
@@ -813,8 +813,19 @@ class AsyncMemory:
         """
         if llm is not None:
             raise InvalidInput("llm", llm, "no language model is asked", "Leave it out")
-        given = {name: value for name, value in locals().items() if name not in ("self", "llm")}
-        return await asyncio.to_thread(self.memory.add, given.pop("messages"), **given)
+        return await asyncio.to_thread(
+            self.memory.add,
+            messages,
+            user_id=user_id,
+            agent_id=agent_id,
+            run_id=run_id,
+            metadata=metadata,
+            timestamp=timestamp,
+            expiration_date=expiration_date,
+            infer=infer,
+            memory_type=memory_type,
+            prompt=prompt,
+        )
 
     search = _make_awaitable(Memory.search)  # type: ignore[arg-type]  # for its **kwargs
     get = _make_awaitable(Memory.get)
@@ -825,13 +836,7 @@ class AsyncMemory:
     history = _make_awaitable(Memory.history)
     reset = _make_awaitable(Memory.reset)
 
-    async def chat(self, query: str) -> None:
-        """Refuse, as mem0 does.
-
-        Raises:
-            NotImplementedError: Always.
-        """
-        raise NotImplementedError(_NO_CHAT)
+    chat = _make_awaitable(Memory.chat)
 
     @property
     def project(self) -> AsyncFixedProject:

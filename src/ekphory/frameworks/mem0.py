@@ -843,14 +843,7 @@ class AsyncMemory:
         """What cannot be set."""
         return AsyncFixedProject()
 
-    @property
-    def entity_store(self) -> None:
-        """Refuse: there is no store of entities.
-
-        Raises:
-            NotImplementedError: Always.
-        """
-        raise NotImplementedError(_NO_ENTITIES)
+    entity_store = Memory.entity_store
 
     def close(self) -> None:
         """End the background work; not awaited, as in mem0."""

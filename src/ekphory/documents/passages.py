@@ -168,8 +168,7 @@ def passages(blocks: Iterable[Read]) -> Iterator[ReadPassage]:
     """Gather blocks into passages, in order and in the memory of two of them.
 
     A heading is the beginning of the first passage of its section; code with a title is a section
-    of its own. A short rest at the end of a
-    section joins the passage before it.
+    of its own. A short rest at the end of a section joins the passage before it.
     """
     gathering = _Gathering()
     for block in blocks:

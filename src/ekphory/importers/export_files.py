@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from ekphory.documents.blocks import format_place
 from ekphory.documents.passages import Passage, passages
 from ekphory.documents.text import LARGEST_TEXT, decode, parse_paragraphs
-from ekphory.documents.tree import DOCUMENT_POOL
+from ekphory.documents.tree import DOCUMENT_POOL, describe_other_kind
 from ekphory.importers.source import (
     CONVERSATIONS,
     ImportedRecord,
@@ -127,7 +127,7 @@ def _describe_file(member: str) -> str:
     name = PurePosixPath(member)
     if name.suffix.lower() in (".json", ".html"):
         return name.name
-    return f"file of another kind ({name.suffix.lower() or 'no suffix'})"
+    return describe_other_kind(name)
 
 
 _TEXT_SUFFIXES = frozenset(

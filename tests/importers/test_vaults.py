@@ -50,6 +50,11 @@ def test_front_matter_is_metadata_and_no_memory(boiler):
     }
 
 
+def test_tags_under_two_names_are_all_kept(memory, file):
+    import_documents(memory, file("a.md", "---\ntags: [a, b]\ntag: c\n---\nThe fence is green.\n"))
+    assert [record.metadata["tags"] for record in memory.list()] == ["a | b | c"]
+
+
 def test_links_embeds_and_tags_of_a_passage_are_kept(boiler):
     metadata = boiler["Boiler in the cellar"].metadata
     linked = "Plan of the house | Cellar | Roof | People/Otto Brand | boiler.jpg"

@@ -113,7 +113,7 @@ def test_what_is_odd_in_front_matter_is_told_and_the_note_is_read(memory, file):
         memory, file("vault/b.md", "---\ndate: {{date}\n---\nA template is here.\n").parent
     )
     assert (report.added, report.failed) == (2, 0)
-    assert report.left_out == {"date that is not ISO 8601": 1, "front matter that is no YAML": 1}
+    assert report.left_out == {"date that is not ISO 8601": 1, "front matter that is not YAML": 1}
 
 
 def test_empty_notes_are_no_errors_and_other_files_are_counted(memory, file):

@@ -29,7 +29,7 @@ _DATES = ("date", "created")
 
 
 def part_front_matter(text: str) -> tuple[list[NoteFacts | SkippedPart], str]:
-    """Part the settings at the top of a file, which are no Markdown, from the text below.
+    """Split the settings at the top of a file, which are not Markdown, from the text below.
 
     Returns:
         What they say, and the text with blank lines in their place, so that lines can be counted.
@@ -40,7 +40,7 @@ def part_front_matter(text: str) -> tuple[list[NoteFacts | SkippedPart], str]:
     entries = _load(found[1])
     below = "\n" * found[0].count("\n") + text[found.end() :]
     if entries is None:
-        return [SkippedPart("front matter that is no YAML")], below
+        return [SkippedPart("front matter that is not YAML")], below
     metadata = _gather_entries(entries)
     dates = {name: moment for name in _DATES if (moment := _read_date(metadata.get(name)))}
     unread = [name for name in _DATES if name in metadata and name not in dates]

@@ -359,7 +359,7 @@ def read_document(path: Path, reader: Reader, settings: ReadingSettings) -> Iter
         else:
             yield found
     if not found_any:
-        # Text that is not there yet is no error; pages without any may have lost theirs.
+        # Text that is not there yet is not an error; pages without any may have lost theirs.
         empty = reader.unit == "line"
         yield SkippedPart("no text in it") if empty else Problem("there is no text in it.")
 

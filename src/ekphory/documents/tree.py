@@ -113,7 +113,7 @@ def is_unread_code(path: Path) -> bool:
 def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> Generator[set[Path]]:
     """Yield the paths that changed, in rounds; the first, often empty, when the watch has begun.
 
-    What changes while a round is worked on is told in the next one, so nothing is missed.
+    What changes while a round is worked on is reported in the next one, so nothing is missed.
 
     Args:
         root: A folder or a file.

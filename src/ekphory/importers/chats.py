@@ -62,7 +62,7 @@ class _Product:
         source: What the records name as their source.
         held: Name and type of the field with the messages.
         ids, title, moments: Names of the fields with the id, the title and the beginning.
-        messages: Reads the messages; is told the place of the conversation.
+        messages: Reads the messages, given the place of the conversation in a report.
     """
 
     source: str
@@ -170,7 +170,7 @@ def read_chatgpt(path: Path, on_left_out: LeaveOut = _ignore) -> Iterator[Readab
 
     Args:
         path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.
-        on_left_out: Is told what is passed over.
+        on_left_out: Called with the reason for each piece that is passed over.
 
     Returns:
         One record per message, or one `Unreadable` per broken message or conversation.
@@ -236,7 +236,7 @@ def _change_canvas(canvas: AttachedText, change: Mapping[str, Any]) -> AttachedT
     """Replace all of a canvas, or words of it.
 
     Raises:
-        ValueError: The words are not there, or are told by a pattern, which may run for ever.
+        ValueError: The words are not there, or are given as a pattern, which might never finish.
     """
     pattern, new = change["pattern"], change["replacement"]
     if pattern in _WHOLE:
@@ -386,7 +386,7 @@ def read_claude(path: Path, on_left_out: LeaveOut = _ignore) -> Iterator[Readabl
 
     Args:
         path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.
-        on_left_out: Is told what is passed over.
+        on_left_out: Called with the reason for each piece that is passed over.
 
     Returns:
         One record per message, or one `Unreadable` per broken message or conversation.

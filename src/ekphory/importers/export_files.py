@@ -99,13 +99,13 @@ def part_memories(text: str, source: str, owner: str) -> Iterator[AttachedText]:
 def read_files(
     path: Path, source: str, attached: Mapping[str, AttachedText], on_left_out: LeaveOut
 ) -> Iterator[Readable]:
-    """Read the files of an export that hold no conversations; what is not read is told.
+    """Read the files of an export that hold no conversations; what is not read is reported.
 
     Args:
         path: The archive, or the folder that it was unpacked into; a file alone has no others.
         source: The product.
         attached: What the conversations say of attached files, by their ids.
-        on_left_out: Is told the reason where a file, or a part of it, is passed over.
+        on_left_out: Called with the reason where a file, or a part of it, is passed over.
     """
     missing = dict(attached)
     for member in list_members(path):

@@ -117,7 +117,7 @@ def read_timestamp(name: str, value: object) -> datetime:
     """Read a moment.
 
     Raises:
-        InvalidInput: It is none.
+        InvalidInput: The value is not a moment.
     """
     found = read_moment(value)
     if found is None:

@@ -55,6 +55,16 @@ def test_tags_under_two_names_are_all_kept(memory, file):
     assert [record.metadata["tags"] for record in memory.list()] == ["a | b | c"]
 
 
+def test_a_line_that_begins_with_a_tag_is_not_a_heading(memory, file):
+    import_documents(memory, file("a.md", "#todo Call the plumber about the boiler.\n"))
+    assert [record.text for record in memory.list()] == ["#todo Call the plumber about the boiler."]
+
+
+def test_a_heading_with_nothing_but_tags_below_it_is_left_out(memory, file):
+    report = import_documents(memory, file("a.md", "# The plumber\n\n#house #repair\n"))
+    assert (report.added, report.left_out) == (0, {"heading alone": 1})
+
+
 def test_links_embeds_and_tags_of_a_passage_are_kept(boiler):
     metadata = boiler["Boiler in the cellar"].metadata
     linked = "Plan of the house | Cellar | Roof | People/Otto Brand | boiler.jpg"

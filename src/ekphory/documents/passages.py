@@ -364,11 +364,15 @@ def read_document(path: Path, reader: Reader, settings: ReadingSettings) -> Iter
         yield SkippedPart("no text in it") if empty else Problem("there is no text in it.")
 
 
+_HEADING_OR_TAGS = re.compile(r"(?:#{1,6}(?:[ \t].*)?|(?:#[\w/-]+[ \t]*)*)")
+
+
 def _read_note_marks(passage: Passage) -> Passage:
     """Turn the marks of a vault into words, links and tags."""
     found = read_marks(passage.text)
     titles = tuple(read_marks(title).text for title in passage.section.headings)
-    only_headings = all(line.startswith("#") or not line for line in found.text.split("\n"))
+    lines = found.text.split("\n")
+    only_headings = "code" not in passage.kinds and all(map(_HEADING_OR_TAGS.fullmatch, lines))
     return replace(
         passage,
         text=found.text,

@@ -50,6 +50,21 @@ def test_front_matter_is_metadata_and_no_memory(boiler):
     }
 
 
+def test_tags_under_two_names_are_all_kept(memory, file):
+    import_documents(memory, file("a.md", "---\ntags: [a, b]\ntag: c\n---\nThe fence is green.\n"))
+    assert [record.metadata["tags"] for record in memory.list()] == ["a | b | c"]
+
+
+def test_a_line_that_begins_with_a_tag_is_not_a_heading(memory, file):
+    import_documents(memory, file("a.md", "#todo Call the plumber about the boiler.\n"))
+    assert [record.text for record in memory.list()] == ["#todo Call the plumber about the boiler."]
+
+
+def test_a_heading_with_nothing_but_tags_below_it_is_left_out(memory, file):
+    report = import_documents(memory, file("a.md", "# The plumber\n\n#house #repair\n"))
+    assert (report.added, report.left_out) == (0, {"heading alone": 1})
+
+
 def test_links_embeds_and_tags_of_a_passage_are_kept(boiler):
     metadata = boiler["Boiler in the cellar"].metadata
     linked = "Plan of the house | Cellar | Roof | People/Otto Brand | boiler.jpg"
@@ -108,7 +123,7 @@ def test_what_is_odd_in_front_matter_is_told_and_the_note_is_read(memory, file):
         memory, file("vault/b.md", "---\ndate: {{date}\n---\nA template is here.\n").parent
     )
     assert (report.added, report.failed) == (2, 0)
-    assert report.left_out == {"date that is not ISO 8601": 1, "front matter that is no YAML": 1}
+    assert report.left_out == {"date that is not ISO 8601": 1, "front matter that is not YAML": 1}
 
 
 def test_empty_notes_are_no_errors_and_other_files_are_counted(memory, file):

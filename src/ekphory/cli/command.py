@@ -238,9 +238,9 @@ class _RateColumn(ProgressColumn):
 
 @contextmanager
 def step_bar() -> Iterator[Steps]:
-    """Show a bar for each activity; is told the activity, how much is done, and of how much.
+    """Show a bar for each activity, with its rate and the time left.
 
-    Rate and time left are beside it.
+    What it yields takes the activity, how much is done, and of how much.
     """
     columns = (BarColumn(), MofNCompleteColumn(), _RateColumn(), TimeRemainingColumn())
     left = TextColumn("left")

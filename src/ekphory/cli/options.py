@@ -128,7 +128,7 @@ def open_for_writing(options: StoreOptions) -> Memory:
 
 
 def open_existing(options: StoreOptions) -> Memory:
-    """Open a store that must be there, so that a misspelt path is told and not created.
+    """Open a store that must be there, so that a misspelt path is refused and not created.
 
     Raises:
         InvalidInput: There is no store at the path.

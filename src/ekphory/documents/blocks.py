@@ -24,7 +24,7 @@ class Exclusion:
     with their paths below the root, where `*` also stands for `/`. Upper and lower case differ.
 
     Attributes:
-        patterns: Such as `drafts`, `*.draft.md` or `handbook/old/*`; a `/` at the end is no matter.
+        patterns: Such as `drafts`, `*.draft.md` or `handbook/old/*`; a `/` at the end is ignored.
     """
 
     patterns: tuple[str, ...] = ()
@@ -180,7 +180,7 @@ class Section:
 
 # Parents: the section that a passage belongs to, as an id and as its passages joined.
 #
-# A parent is no memory of its own, so it takes no place among the hits; its text is put together
+# A parent is not a memory of its own, so it takes no place among the hits; its text is put together
 # when it is wanted, from the passages that share its id.
 
 _LINES = re.compile(r"(\d+)-(\d+)")

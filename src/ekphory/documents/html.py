@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ekphory.documents.blocks import Block, BlockKind, Problem, Read, SkippedPart, from_docs_extra
+from ekphory.documents.blocks import Block, BlockKind, Read, SkippedPart, from_docs_extra
 from ekphory.documents.settings import ReadingSettings
 from ekphory.documents.text import decode, read_bytes
 
@@ -42,12 +42,14 @@ _BLANKS = re.compile(r"[ \t\n\r\f\v\u00a0]+")
 
 def read_html(path: Path, settings: ReadingSettings) -> Iterator[Read]:
     """Read a page: its main part where it marks one, never menus, footers or hidden text."""
-    text: bytes | str | Problem | SkippedPart = read_bytes(path)
-    if isinstance(text, bytes):
-        text = decode(text, _find_declared_encoding(text) or settings.encoding)
+    data = read_bytes(path)
+    if not isinstance(data, bytes):
+        yield data
+        return
+    text = decode(data, _find_declared_encoding(data) or settings.encoding)
     if isinstance(text, str):
         yield from parse_page(text)
-    elif not isinstance(text, bytes):
+    else:
         yield text
 
 

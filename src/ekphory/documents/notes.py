@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
@@ -29,7 +29,7 @@ _DATES = ("date", "created")
 
 
 def part_front_matter(text: str) -> tuple[list[NoteFacts | SkippedPart], str]:
-    """Part the settings at the top of a file, which are no Markdown, from the text below.
+    """Split the settings at the top of a file, which are not Markdown, from the text below.
 
     Returns:
         What they say, and the text with blank lines in their place, so that lines can be counted.
@@ -40,8 +40,8 @@ def part_front_matter(text: str) -> tuple[list[NoteFacts | SkippedPart], str]:
     entries = _load(found[1])
     below = "\n" * found[0].count("\n") + text[found.end() :]
     if entries is None:
-        return [SkippedPart("front matter that is no YAML")], below
-    metadata = dict(_list_entries(entries))
+        return [SkippedPart("front matter that is not YAML")], below
+    metadata = _gather_entries(entries)
     dates = {name: moment for name in _DATES if (moment := _read_date(metadata.get(name)))}
     unread = [name for name in _DATES if name in metadata and name not in dates]
     told = [SkippedPart(f"{name} that is not ISO 8601") for name in unread]
@@ -62,15 +62,19 @@ def _load(source: str) -> Mapping[object, object] | None:
     return loaded if isinstance(loaded, dict) else None
 
 
-def _list_entries(entries: Mapping[object, object]) -> Iterator[tuple[str, Scalar]]:
-    """Return what can be stored: scalars, and lists of them as one text."""
+def _gather_entries(entries: Mapping[object, object]) -> dict[str, Scalar]:
+    """Return what can be stored: scalars, and lists of them as one text; `tag` adds to `tags`."""
+    gathered: dict[str, Scalar] = {}
     for key, value in entries.items():
         if not isinstance(key, str) or not key or not is_storable(key):
             continue
         name = _LISTS.get(key.lower(), key)
         found = _read_list(name, value) if name in _LISTS or isinstance(value, list) else value
         if isinstance(found, str) and found.strip() and is_storable(found):
-            yield name, _read_scalar(name, found.strip())
+            if name in _LISTS and name in gathered:
+                found = join((str(gathered[name]), found))
+            gathered[name] = _read_scalar(name, found.strip())
+    return gathered
 
 
 def _read_list(name: str, value: object) -> str:

@@ -168,8 +168,7 @@ def passages(blocks: Iterable[Read]) -> Iterator[ReadPassage]:
     """Gather blocks into passages, in order and in the memory of two of them.
 
     A heading is the beginning of the first passage of its section; code with a title is a section
-    of its own. A short rest at the end of a
-    section joins the passage before it.
+    of its own. A short rest at the end of a section joins the passage before it.
     """
     gathering = _Gathering()
     for block in blocks:
@@ -360,16 +359,20 @@ def read_document(path: Path, reader: Reader, settings: ReadingSettings) -> Iter
         else:
             yield found
     if not found_any:
-        # Text that is not there yet is no error; pages without any may have lost theirs.
+        # Text that is not there yet is not an error; pages without any may have lost theirs.
         empty = reader.unit == "line"
         yield SkippedPart("no text in it") if empty else Problem("there is no text in it.")
+
+
+_HEADING_OR_TAGS = re.compile(r"(?:#{1,6}(?:[ \t].*)?|(?:#[\w/-]+[ \t]*)*)")
 
 
 def _read_note_marks(passage: Passage) -> Passage:
     """Turn the marks of a vault into words, links and tags."""
     found = read_marks(passage.text)
     titles = tuple(read_marks(title).text for title in passage.section.headings)
-    only_headings = all(line.startswith("#") or not line for line in found.text.split("\n"))
+    lines = found.text.split("\n")
+    only_headings = "code" not in passage.kinds and all(map(_HEADING_OR_TAGS.fullmatch, lines))
     return replace(
         passage,
         text=found.text,

@@ -13,9 +13,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ekphory.documents.blocks import Block, Problem, Read, SkippedPart
+from ekphory.documents.blocks import Block, Read, SkippedPart
 from ekphory.documents.settings import ReadingSettings
-from ekphory.documents.text import read_text
+from ekphory.documents.text import EMPTY, read_text
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Tree
@@ -60,13 +60,13 @@ CODE_MODULES = ("tree_sitter", *(f"tree_sitter_{language}" for language in _TABL
 def read_source_code(path: Path, settings: ReadingSettings) -> Iterator[Read]:
     """Read a file of source code: every definition, and what stands between them."""
     text = read_text(path, settings.encoding)
-    if isinstance(text, SkippedPart) or (isinstance(text, str) and not text.strip()):
-        # Such as most `__init__.py`.
-        yield SkippedPart("empty file")
-    elif isinstance(text, Problem):
+    if not isinstance(text, str):
         yield text
-    else:
+    elif text.strip():
         yield from parse_source_code(text, path)
+    else:
+        # Such as most `__init__.py`.
+        yield EMPTY
 
 
 _NAMED_BY_FOLDER = ("__init__", "index", "mod")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from ekphory.documents.blocks import (
     NOTHING_EXCLUDED,
@@ -28,9 +28,8 @@ from ekphory.documents.word import read_word
 from ekphory.errors import MissingExtra
 
 MARKDOWN = "Markdown"
-
-
 DOCUMENT_POOL = "reference_library"
+"""What a whole project looks things up in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ def is_unread_code(path: Path) -> bool:
 def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> Generator[set[Path]]:
     """Yield the paths that changed, in rounds; the first, often empty, when the watch has begun.
 
-    What changes while a round is worked on is told in the next one, so nothing is missed.
+    What changes while a round is worked on is reported in the next one, so nothing is missed.
 
     Args:
         root: A folder or a file.
@@ -208,8 +207,6 @@ def _find_in_folder(root: Path, folder: Path, exclude: Exclusion) -> Iterator[Fo
         if entry.is_dir(follow_symlinks=False):
             if not _is_excluded_folder(entry.name):
                 yield from _find_in_folder(root, path, exclude)
-        elif is_unread_code(path) and not _is_excluded_file(entry.name):
-            yield UNREAD_CODE
         elif not _is_excluded_file(entry.name):
             yield from _find_file(root, entry)
 
@@ -222,8 +219,15 @@ def _find_file(root: Path, entry: os.DirEntry[str]) -> Iterator[Found]:
         return
     elif find_reader(path):
         yield DocumentFile(path, path.relative_to(root).as_posix())
+    elif is_unread_code(path):
+        yield UNREAD_CODE
     else:
-        yield SkippedPart(f"file of another kind ({path.suffix.lower() or 'no suffix'})")
+        yield SkippedPart(describe_other_kind(path))
+
+
+def describe_other_kind(path: PurePath) -> str:
+    """Say of a file that no reader knows what kind it is of."""
+    return f"file of another kind ({path.suffix.lower() or 'no suffix'})"
 
 
 def _is_excluded_folder(name: str) -> bool:

@@ -6,14 +6,12 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ekphory.documents.tree import DOCUMENT_POOL
-from ekphory.errors import InvalidInput
 from ekphory.importers.export_files import (
-    MEMORY_POOL,
     AttachedText,
     LeaveOut,
     part_memories,
@@ -23,9 +21,12 @@ from ekphory.importers.source import (
     ImportedRecord,
     Readable,
     Unreadable,
+    read_list,
+    read_moment,
+    read_text,
     stream_elements,
 )
-from ekphory.types import Scalar, to_utc
+from ekphory.types import DEFAULT_POOL, Scalar
 
 Role = Literal["user", "assistant"]
 _OTHER: dict[Role, Role] = {"user": "assistant", "assistant": "user"}
@@ -61,7 +62,7 @@ class _Product:
         source: What the records name as their source.
         held: Name and type of the field with the messages.
         ids, title, moments: Names of the fields with the id, the title and the beginning.
-        messages: Reads the messages; is told the place of the conversation.
+        messages: Reads the messages, given the place of the conversation in a report.
     """
 
     source: str
@@ -123,7 +124,7 @@ def _read_conversation(
             yield message
             continue
         if isinstance(message, AttachedText):
-            # What is said of the whole account has not the title of a conversation.
+            # What is said of the whole account does not get the title of a conversation.
             about = titled if message.pool == DOCUMENT_POOL else {}
             yield replace(message, at=message.at or latest, metadata=about)
             continue
@@ -149,28 +150,9 @@ def _read_conversation(
         sequence += 1
 
 
-def read_moment(value: object) -> datetime | None:
-    """Read a Unix time in seconds or an ISO 8601 text; None where it is missing or impossible."""
-    try:
-        if isinstance(value, str):
-            return to_utc(value, field="at")
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value, tz=UTC)
-    except (InvalidInput, ValueError, OverflowError, OSError):
-        return None
-    return None
-
-
-def read_text(value: object) -> str:
-    """Return a text without the white space around it; an empty one where it is missing."""
-    return value.strip() if isinstance(value, str) else ""
-
-
 def join_file_names(files: object, key: str) -> str:
     """Join the names of attached files, kept under `key`, into one text."""
-    if not isinstance(files, list):
-        return ""
-    names = [file.get(key) for file in files if isinstance(file, dict)]
+    names = [file.get(key) for file in read_list(files) if isinstance(file, dict)]
     return ", ".join(name for name in names if isinstance(name, str) and name)
 
 
@@ -188,7 +170,7 @@ def read_chatgpt(path: Path, on_left_out: LeaveOut = _ignore) -> Iterator[Readab
 
     Args:
         path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.
-        on_left_out: Is told what is passed over.
+        on_left_out: Called with the reason for each piece that is passed over.
 
     Returns:
         One record per message, or one `Unreadable` per broken message or conversation.
@@ -214,11 +196,12 @@ def _read_chatgpt_messages(
             continue
         texts = list(_read_context(message, recipient))
         yield from texts
-        if absence := _explain_absence(message):
-            if not texts:
-                on_left_out(absence)
-        else:
-            yield _read_message(message, node_id)
+        text = _read_content(message["content"])
+        absence = _explain_absence(message, text)
+        if absence is None:
+            yield _read_message(message, text, node_id)
+        elif not texts:
+            on_left_out(absence)
         yield from _list_attached(message, on_left_out)
     yield from canvases
 
@@ -253,7 +236,7 @@ def _change_canvas(canvas: AttachedText, change: Mapping[str, Any]) -> AttachedT
     """Replace all of a canvas, or words of it.
 
     Raises:
-        ValueError: The words are not there, or are told by a pattern, which may run for ever.
+        ValueError: The words are not there, or are given as a pattern, which might never finish.
     """
     pattern, new = change["pattern"], change["replacement"]
     if pattern in _WHOLE:
@@ -275,14 +258,14 @@ def _read_context(message: Mapping[str, Any], recipient: str) -> Iterator[Attach
             yield replace(memory, at=memory.at or made)
     for name in ("user_profile", "user_instructions"):
         if text := read_text(content.get(name)):
-            yield AttachedText(f"chatgpt/{name}", name, text, "chatgpt", pool=MEMORY_POOL)
+            yield AttachedText(f"chatgpt/{name}", name, text, "chatgpt", pool=DEFAULT_POOL)
 
 
 def _list_attached(message: Mapping[str, Any], on_left_out: LeaveOut) -> Iterator[AttachedText]:
     metadata = message.get("metadata")
     files = metadata.get("attachments") if isinstance(metadata, dict) else None
     at = read_moment(message.get("create_time"))
-    for file in files if isinstance(files, list) else []:
+    for file in read_list(files):
         named = file if isinstance(file, dict) else {}
         identity, name = read_text(named.get("id")), read_text(named.get("name"))
         if identity:
@@ -335,19 +318,18 @@ def _read_seconds(node: object) -> float:
     return moment.timestamp() if moment else 0.0
 
 
-def _read_message(message: Mapping[str, Any], node_id: str) -> ExportedMessage:
-    content = message["content"]
+def _read_message(message: Mapping[str, Any], text: str, node_id: str) -> ExportedMessage:
     identity = message.get("id")
     return ExportedMessage(
         id=identity if isinstance(identity, str) and identity else node_id,
         role=_ROLES[message["author"]["role"]],
-        text=_read_content(content),
+        text=text,
         at=read_moment(message.get("create_time")),
-        metadata=_describe_enclosures(message, content),
+        metadata=_describe_enclosures(message, message["content"]),
     )
 
 
-def _explain_absence(message: Mapping[str, Any]) -> str | None:
+def _explain_absence(message: Mapping[str, Any], text: str) -> str | None:
     """Return why a message is not one that the product shows; None where it is."""
     content, metadata, author = message["content"], message.get("metadata"), message.get("author")
     role = author.get("role") if isinstance(author, dict) else None
@@ -362,7 +344,7 @@ def _explain_absence(message: Mapping[str, Any]) -> str | None:
         return "hidden message"
     if message.get("recipient") not in (None, "all"):
         return "call of a tool"
-    return None if _read_content(content) else "message without text"
+    return None if text else "message without text"
 
 
 def _read_content(content: Mapping[str, object]) -> str:
@@ -380,12 +362,8 @@ def _read_part(part: object) -> str:
 def _describe_enclosures(
     message: Mapping[str, object], content: Mapping[str, object]
 ) -> dict[str, Scalar]:
-    parts = content.get("parts")
-    kinds = [
-        part.get("content_type")
-        for part in (parts if isinstance(parts, list) else [])
-        if isinstance(part, dict)
-    ]
+    parts = read_list(content.get("parts"))
+    kinds = [part.get("content_type") for part in parts if isinstance(part, dict)]
     found: dict[str, Scalar] = {}
     if pictures := kinds.count("image_asset_pointer"):
         found["images"] = pictures
@@ -408,7 +386,7 @@ def read_claude(path: Path, on_left_out: LeaveOut = _ignore) -> Iterator[Readabl
 
     Args:
         path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.
-        on_left_out: Is told what is passed over.
+        on_left_out: Called with the reason for each piece that is passed over.
 
     Returns:
         One record per message, or one `Unreadable` per broken message or conversation.
@@ -441,8 +419,7 @@ def _read_claude_attachments(
     """Read the text that Claude took from attached files; the files are not in the export."""
     at = read_moment(message.get("created_at"))
     for kind in ("attachments", "files"):
-        files = message.get(kind)
-        for number, file in enumerate(files if isinstance(files, list) else []):
+        for number, file in enumerate(read_list(message.get(kind))):
             text = read_text(file.get("extracted_content")) if isinstance(file, dict) else ""
             if text:
                 name = read_text(file.get("file_name")) or f"{kind} {number}"
@@ -478,15 +455,15 @@ def _read_claude_message(
 
 def _read_claude_text(message: Mapping[str, object], on_left_out: LeaveOut) -> str:
     blocks = message.get("content")
-    for block in blocks if isinstance(blocks, list) else []:
-        if isinstance(block, dict) and block.get("type") != "text":
+    kept = []
+    for block in read_list(blocks):
+        if not isinstance(block, dict):
+            continue
+        if block.get("type") != "text":
             on_left_out(f"{block.get('type')} block")
-    kept = [
-        read_text(block.get("text"))
-        for block in (blocks if isinstance(blocks, list) else [])
-        if isinstance(block, dict) and block.get("type") == "text"
-    ]
-    if joined := "\n\n".join(text for text in kept if text):
-        return joined
+        elif text := read_text(block.get("text")):
+            kept.append(text)
+    if kept:
+        return "\n\n".join(kept)
     # The flat text also holds stand-ins for tool blocks, so it counts only where no blocks are.
     return "" if blocks else read_text(message.get("text"))

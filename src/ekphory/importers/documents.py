@@ -98,12 +98,13 @@ def read_records(
     Raises:
         MissingExtra: `[docs]` is not installed.
     """
+    changed = _read_change_time(document.file.path)
     held: tuple[Passage, int] | None = None
     note, count, sound = NoteFacts(), 0, True
     for found in read_document(document.file.path, document.reader, settings):
         if isinstance(found, Passage):
             if held is not None:
-                yield _make_record(document, note, held, {DIGEST: digest})
+                yield _make_record(document, note, held, {DIGEST: digest}, changed)
             held = found, count
             count += 1
         elif isinstance(found, NoteFacts):
@@ -115,7 +116,7 @@ def read_records(
             yield found
     if held is not None:
         marks: dict[str, Scalar] = {DIGEST: digest} | ({LAST: True} if sound else {})
-        yield _make_record(document, note, held, marks)
+        yield _make_record(document, note, held, marks, changed)
 
 
 def _make_record(
@@ -123,6 +124,7 @@ def _make_record(
     note: NoteFacts,
     numbered: tuple[Passage, int],
     marks: dict[str, Scalar],
+    changed: datetime | None,
 ) -> ImportedRecord:
     passage, sequence = numbered
     lines = format_place(passage.first, passage.last, document.reader.unit)
@@ -143,19 +145,18 @@ def _make_record(
     noted = told if date is None else {**told, "at": date.isoformat()}
     identity = "\0".join(f"{name}={value}" for name, value in (*fields.items(), *noted.items()))
     digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    at = date or _read_change_time(document.file.path)
-    fields |= {"id": f"document:{digest}", "at": at, "metadata": told | marks}
+    fields |= {"id": f"document:{digest}", "at": date or changed, "metadata": told | marks}
     return ImportedRecord(fields, f"{document.file.name} ({lines})")
 
 
 def gather_metadata(note: NoteFacts, passage: Passage | NoteText) -> dict[str, Scalar]:
     """Return what a note says of itself, and the links and tags in a piece of it."""
     told = {f"note_{key}" if key in _OUR_KEYS else key: v for key, v in note.metadata.items()}
-    tags = join((*str(told.get("tags", "")).split(JOINER), *passage.tags))
-    references = join((*note.references, *passage.references))
-    return (
-        told | ({"tags": tags} if tags else {}) | ({REFERENCES: references} if references else {})
-    )
+    if tags := join((*str(told.get("tags", "")).split(JOINER), *passage.tags)):
+        told["tags"] = tags
+    if references := join((*note.references, *passage.references)):
+        told[REFERENCES] = references
+    return told
 
 
 def _describe_problem(document: ImportedDocument, problem: Problem) -> Unreadable:

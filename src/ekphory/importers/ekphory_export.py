@@ -37,7 +37,7 @@ def read_export(path: Path, on_left_out: Callable[[str], None]) -> Iterator[Read
 
     Args:
         path: The file.
-        on_left_out: Is told the reason where a memory is passed over on purpose.
+        on_left_out: Called with the reason where a memory is passed over on purpose.
 
     Yields:
         One record for each memory, with its `versions`, or one `Unreadable` for each damage.

@@ -12,8 +12,7 @@ from pathlib import Path, PurePosixPath
 from ekphory.documents.blocks import format_place
 from ekphory.documents.passages import Passage, passages
 from ekphory.documents.text import LARGEST_TEXT, decode, parse_paragraphs
-from ekphory.documents.tree import DOCUMENT_POOL
-from ekphory.errors import InvalidInput
+from ekphory.documents.tree import DOCUMENT_POOL, describe_other_kind
 from ekphory.importers.source import (
     CONVERSATIONS,
     ImportedRecord,
@@ -21,12 +20,14 @@ from ekphory.importers.source import (
     Unreadable,
     list_members,
     open_member,
+    read_list,
+    read_moment,
+    read_text,
     stream_member,
 )
-from ekphory.types import Scalar, to_utc
+from ekphory.types import DEFAULT_POOL, Scalar
 
 LeaveOut = Callable[[str], None]
-MEMORY_POOL = "agent_memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,34 +81,31 @@ class AttachedText:
 _MEMORY_LINE = re.compile(r"[ \t]*\d+\.\s*(?:\[(\d{4}-\d\d-\d\d)\][.:]?\s*)?(\S.*)")
 
 
-def part_memories(text: str, source: str, id: str) -> Iterator[AttachedText]:  # noqa: A002
+def part_memories(text: str, source: str, owner: str) -> Iterator[AttachedText]:
     """Part a list of memories, a numbered line each, perhaps dated; another text stays whole."""
     whole = text.strip()
     lines = [_MEMORY_LINE.fullmatch(line) for line in whole.split("\n")]
     if len(lines) > 1 and not all(lines):
-        yield AttachedText(id, "memories", text, source, pool=MEMORY_POOL)
+        yield AttachedText(owner, "memories", text, source, pool=DEFAULT_POOL)
         return
     for found in lines:
         date, words = found.groups() if found else (None, whole)
-        try:
-            at = to_utc(date, field="at") if date else None
-        except InvalidInput:
-            at = None
         # Named by its words: it stands in many conversations, at other places of the list.
         name = hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        yield AttachedText(f"{id}/{name}", "memories", words, source, at, pool=MEMORY_POOL)
+        at = read_moment(date)
+        yield AttachedText(f"{owner}/{name}", "memories", words, source, at, pool=DEFAULT_POOL)
 
 
 def read_files(
     path: Path, source: str, attached: Mapping[str, AttachedText], on_left_out: LeaveOut
 ) -> Iterator[Readable]:
-    """Read the files of an export that hold no conversations; what is not read is told.
+    """Read the files of an export that hold no conversations; what is not read is reported.
 
     Args:
         path: The archive, or the folder that it was unpacked into; a file alone has no others.
         source: The product.
         attached: What the conversations say of attached files, by their ids.
-        on_left_out: Is told the reason where a file, or a part of it, is passed over.
+        on_left_out: Called with the reason where a file, or a part of it, is passed over.
     """
     missing = dict(attached)
     for member in list_members(path):
@@ -129,7 +127,7 @@ def _describe_file(member: str) -> str:
     name = PurePosixPath(member)
     if name.suffix.lower() in (".json", ".html"):
         return name.name
-    return f"file of another kind ({name.suffix.lower() or 'no suffix'})"
+    return describe_other_kind(name)
 
 
 _TEXT_SUFFIXES = frozenset(
@@ -181,20 +179,19 @@ def _read_elements(
 
 def _read_project(project: Element, source: str, on_left_out: LeaveOut) -> Iterator[AttachedText]:
     """Read a project of Claude: its description, its instructions, its documents."""
-    identity, title = _text(project, "uuid") or "project", _text(project, "name")
+    identity, title = read_text(project.get("uuid")) or "project", read_text(project.get("name"))
     named: dict[str, Scalar] = {"title": title} if title else {}
     at = _moment(project)
     for part in ("description", "prompt_template"):
-        if text := _text(project, part):
+        if text := read_text(project.get(part)):
             yield AttachedText(f"{identity}/{part}", part, text, source, at, metadata=named)
-    documents = project.get("docs")
-    for number, document in enumerate(documents if isinstance(documents, list) else []):
-        text = _text(document, "content") if isinstance(document, dict) else ""
+    for number, document in enumerate(read_list(project.get("docs"))):
+        text = read_text(document.get("content")) if isinstance(document, dict) else ""
         if not text:
             on_left_out("document without text")
             continue
-        name = _text(document, "filename") or "document"
-        id_ = f"{identity}/{_text(document, 'uuid') or number}"
+        name = read_text(document.get("filename")) or "document"
+        id_ = f"{identity}/{read_text(document.get('uuid')) or number}"
         yield AttachedText(id_, name, text, source, _moment(document) or at, metadata=named)
 
 
@@ -221,9 +218,9 @@ def _read_user(element: Element, source: str, on_left_out: LeaveOut) -> Iterator
     """Read what users wrote about themselves, not their address or telephone."""
     found_any = False
     for name in _ABOUT:
-        if text := _text(element, name):
+        if text := read_text(element.get(name)):
             found_any = True
-            yield AttachedText(f"{source}/{name}", name, text, source, pool=MEMORY_POOL)
+            yield AttachedText(f"{source}/{name}", name, text, source, pool=DEFAULT_POOL)
     if not found_any:
         on_left_out("account without a bio")
 
@@ -235,17 +232,9 @@ _KINDS = (
 )
 
 
-def _text(element: Element, name: str) -> str:
-    value = element.get(name)
-    return value.strip() if isinstance(value, str) else ""
-
-
 def _first_text(element: Element, *names: str) -> str:
-    return next((text for name in names if (text := _text(element, name))), "")
+    return next((text for name in names if (text := read_text(element.get(name)))), "")
 
 
 def _moment(element: Element) -> datetime | None:
-    try:
-        return to_utc(_first_text(element, "created_at", "updated_at"), field="at")
-    except InvalidInput:
-        return None
+    return read_moment(_first_text(element, "created_at", "updated_at"))

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ekphory.errors import InvalidInput
-from ekphory.importers.chats import read_moment
 from ekphory.importers.source import (
     ImportedRecord,
     Readable,
     Unreadable,
     iterate_numbered_lines,
     parse_object,
+    read_moment,
     stream_elements,
     stream_lines,
 )
@@ -117,7 +117,7 @@ def read_timestamp(name: str, value: object) -> datetime:
     """Read a moment.
 
     Raises:
-        InvalidInput: It is none.
+        InvalidInput: The value is not a moment.
     """
     found = read_moment(value)
     if found is None:

@@ -99,7 +99,7 @@ class FailuresFile:
         for candidate in self._candidates:
             try:
                 candidate.parent.mkdir(exist_ok=True)
-                kept = self._read_others(candidate)
+                kept = self._leave_others(_read_lines(candidate)) if candidate.exists() else []
                 self._stream = candidate.open("w", encoding="utf-8", errors="surrogateescape")
             except OSError as error:
                 reasons.append(f"{candidate}: {error.strerror}")
@@ -114,12 +114,9 @@ class FailuresFile:
             "Name a file that can be written to.",
         )
 
-    def _read_others(self, path: Path) -> list[str]:
+    def _leave_others(self, lines: list[str]) -> list[str]:
         """Return the lines that tell of other inputs."""
-        if not path.exists():
-            return []
-        with path.open(encoding="utf-8", errors="surrogateescape") as stream:
-            return [line for line in stream if not self._tells_of_source(line)]
+        return [line for line in lines if not self._tells_of_source(line)]
 
     def _tells_of_source(self, line: str) -> bool:
         row = parse_object(line.encode("utf-8", "surrogateescape"))
@@ -129,12 +126,17 @@ class FailuresFile:
         """Take out what an earlier import refused and this one did not."""
         for candidate in self._candidates:
             with suppress(OSError):
-                before = candidate.read_text(encoding="utf-8", errors="surrogateescape")
-                kept = "".join(self._read_others(candidate))
+                lines = _read_lines(candidate)
+                kept = self._leave_others(lines)
                 if not kept:
                     candidate.unlink()
-                elif kept != before:
-                    candidate.write_text(kept, encoding="utf-8", errors="surrogateescape")
+                elif len(kept) < len(lines):
+                    candidate.write_text("".join(kept), encoding="utf-8", errors="surrogateescape")
+
+
+def _read_lines(path: Path) -> list[str]:
+    with path.open(encoding="utf-8", errors="surrogateescape") as stream:
+        return list(stream)
 
 
 def failures_file(path: Path, wanted: Path | None) -> FailuresFile:

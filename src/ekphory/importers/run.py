@@ -103,7 +103,7 @@ def import_path(
 
 
 def count_records(path: Path, chosen: Format, conversation: str | None, project: str | None) -> int:
-    """Count what an import will add, skip or refuse; what breaks the input is told by the import.
+    """Count what an import will add, skip or refuse; the import reports what breaks the input.
 
     Args:
         path, chosen, conversation: As for `import_path`, its format chosen.

@@ -11,12 +11,14 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import ijson
 
 from ekphory.errors import InvalidInput
+from ekphory.types import to_utc
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -338,6 +340,28 @@ def parse_object(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def read_text(value: object) -> str:
+    """Return a text without the white space around it; an empty one where it is missing."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def read_list(value: object) -> list[Any]:
+    """Return a list; an empty one where it is missing."""
+    return value if isinstance(value, list) else []
+
+
+def read_moment(value: object) -> datetime | None:
+    """Read a Unix time in seconds or an ISO 8601 text; None where it is missing or impossible."""
+    try:
+        if isinstance(value, str):
+            return to_utc(value, field="at")
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value, tz=UTC)
+    except (InvalidInput, ValueError, OverflowError, OSError):
+        return None
+    return None
 
 
 def _skip_rest_of_line(stream: IO[bytes]) -> None:

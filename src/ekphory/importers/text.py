@@ -89,7 +89,7 @@ class _Paragraph:
 def read_text(path: Path) -> Iterator[Readable]:
     """Read the paragraphs, parted by blank lines, of a text file or of a folder of them.
 
-    A Markdown heading belongs to the paragraphs below it and is no memory of its own; a fenced
+    A Markdown heading belongs to the paragraphs below it and is not a memory of its own; a fenced
     code block is never parted; front matter, links and tags become metadata. The moment of a memory
     is the date of its note, else the file's last change. An id is made of the path within the
     folder and the words, so a second import adds only what changed.
@@ -118,7 +118,8 @@ def _is_hidden(entry: Path, folder: Path) -> bool:
 
 
 def _read_file(file: Path, relative: str) -> Iterator[Readable]:
-    facts, first_line = _read_front_matter(file) if _is_markdown(file) else (NoteFacts(), 1)
+    markdown = _is_markdown(file)
+    facts, first_line = _read_front_matter(file) if markdown else (NoteFacts(), 1)
     changed = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC)
     at = find_date(relative, facts.dates) or changed
     repeats: Counter[bytes] = Counter()
@@ -128,9 +129,7 @@ def _read_file(file: Path, relative: str) -> Iterator[Readable]:
         if paragraph.problem:
             yield Unreadable(place, "paragraph", paragraph.problem, paragraph.text[:500])
             continue
-        note = NoteText(paragraph.text)
-        if _is_markdown(file):
-            note = read_marks(paragraph.text)
+        note = read_marks(paragraph.text) if markdown else NoteText(paragraph.text)
         if not note.text:
             continue
         digest = hashlib.sha256(paragraph.text.encode()).digest()

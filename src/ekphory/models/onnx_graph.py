@@ -204,14 +204,14 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 
     Raises:
-        ModelError: The file is missing or holds no JSON object.
+        ModelError: The file is missing or does not hold a JSON object.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot be read as JSON ({error}).") from error
     if not isinstance(content, dict):
-        raise ModelError(f"{path}: holds no JSON object.")
+        raise ModelError(f"{path}: does not hold a JSON object.")
     return content
 
 

@@ -249,7 +249,7 @@ class LocalReranker(RerankingModel, Protocol):
 
 
 class JudgingReranker(ABC):
-    """What a reranker is that judges: its scores are those of its judgement."""
+    """Base of rerankers whose scores are those of their judgement."""
 
     @abstractmethod
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:

@@ -239,13 +239,13 @@ class BlockSettings:
     def __post_init__(self) -> None:
         most = self.max_tokens
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            self._refuse("max_tokens", "must be a number from 1 on", "Give 1 or more")
+            self._refuse("max_tokens", "must be a whole number", "Pass 1 or more")
         if self.injections not in get_args(Injections):
-            self._refuse("injections", "must be drop or keep", "Give one")
+            self._refuse("injections", "must be drop or keep", "Choose one of them")
         if not callable(self.count_tokens):
-            self._refuse("count_tokens", "must be a function", "Give one")
+            self._refuse("count_tokens", "must be a function", "Pass a function of a text")
         if not are_strings(self.recent_messages):
-            remedy = 'Give ["the last message"]'
+            remedy = 'Pass a list like ["the last message"]'
             self._refuse("recent_messages", "must be a list of strings", remedy)
 
     def _refuse(self, name: str, problem: str, remedy: str) -> NoReturn:

@@ -634,8 +634,8 @@ class Inspection:
         with self._handles.episodes(place) as memory:
             report = memory.add_exported([kept])
         for failure in report.failed:
-            problem = "cannot be taken back"
-            raise InvalidInput(failure.field, failure.id, problem, failure.message)
+            problem = f"its {failure.field} must be as `forget` in this project gave it"
+            raise InvalidInput("undo", dict(kept), problem, "Send it back unchanged")
         return str(kept["id"])
 
     def recorded(self, which: RecordedIn, number: int) -> tuple[RecordedSearch, Examined]:

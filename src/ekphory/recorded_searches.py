@@ -111,8 +111,8 @@ class RecordedIn:
         parts = [f"{names.format(each)} = ?" for each in ("org", "project")]
         values = [self.org, self.project]
         if self.text.strip():
-            parts.append("instr(lower(query), lower(?)) > 0")
-            values.append(self.text.strip())
+            parts.append("instr(casefold(query), ?) > 0")
+            values.append(self.text.strip().casefold())
         for name in ("surface", "preset"):
             value = getattr(self, name)
             if value is not None:
@@ -235,6 +235,8 @@ def _open(path: Path, *, seconds: float = _BUSY_SECONDS) -> Iterator[sqlite3.Con
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         with closing(sqlite3.connect(path, timeout=seconds)) as connection:
             connection.row_factory = sqlite3.Row
+            # SQLite's own `lower` knows the letters of ASCII alone.
+            connection.create_function("casefold", 1, str.casefold, deterministic=True)
             # What is deleted is overwritten; a power loss may take the newest records.
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA synchronous = OFF")

@@ -2,7 +2,7 @@
 
 A record holds the question, the settings, the trace, and of each hit its id and scores: never the
 text of a memory. The file is bounded, no backup holds it, and a purge removes each record that
-shows a memory which is there no more.
+shows a memory which no longer exists.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class RecordedSearches:
     def keep(
         self, question: Question, result: SearchResult, *, scope: Scope, surface: Surface, most: int
     ) -> None:
-        """Record a search, and drop the oldest of more than `most`; a failure is logged alone."""
+        """Record a search, and drop the oldest of more than `most`; a failure is only logged."""
         if self._path is None:
             return
         row = {
@@ -188,7 +188,7 @@ class RecordedSearches:
         return self._change(f"DELETE FROM searches WHERE {where}", [values])  # noqa: S608
 
     def drop_gone(self, engine: Engine) -> None:
-        """Remove each record that shows a memory which the store holds no more.
+        """Remove each record that shows a memory which the store no longer holds.
 
         Raises:
             StoreError: The file cannot be changed.

@@ -264,8 +264,8 @@ class Examined:
         result: What the search gave.
         reasons: Why each hit is there.
         rows: All stages.
-        others: Memories that the agent found on its way and that are no hits.
-        gone: How many hits of a recorded search are there no more.
+        others: Memories that the agent found on its way and that are not hits.
+        gone: How many hits of a recorded search no longer exist.
     """
 
     now: datetime

@@ -72,6 +72,13 @@ def test_a_purge_tells_memories_of_one_id_apart_by_their_owner(memory, tmp_path)
     assert kept(tmp_path) == []
 
 
+def test_records_are_found_by_what_they_ask_whether_in_small_or_capital_letters(memory, tmp_path):
+    memory.search("Die ÖFEN?")
+    memory.search("the sink?")
+    asked = RecordedIn(org="home", project="chat", text="öfen")
+    assert kept(tmp_path, asked) == ["Die ÖFEN?"]
+
+
 def test_a_file_that_cannot_be_written_fails_no_search(memory, tmp_path):
     (tmp_path / RECORDS_FILE).mkdir()
     assert len(memory.search("oven?")) == 2

@@ -80,10 +80,10 @@ def test_a_request_continues_the_trace_of_its_sender(tmp_path):
     assert set(told(request).values()) == {"POST", "/api/v2/memories", 200}
 
 
-def test_nothing_is_imported_where_no_program_traces(tmp_path):
+def test_nothing_is_imported_where_nobody_traces_or_records(tmp_path):
     program = (
         "import ekphory, sys; ekphory.Memory(sys.argv[1]).search('tea');"
-        "print([name for name in sys.modules if name.startswith('opentelemetry')])"
+        "print([name for name in sys.modules if name.startswith(('opentelemetry', 'sqlite3'))])"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "store")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

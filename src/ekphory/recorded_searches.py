@@ -2,7 +2,7 @@
 
 A record holds the question, the settings, the trace, and of each hit its id and scores: never the
 text of a memory. The file is bounded, no backup holds it, and a purge removes each record that
-shows a memory which is there no more.
+shows a memory which no longer exists.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import json
 import logging
 import math
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ekphory.engine import Engine
 from ekphory.errors import StoreError
@@ -25,6 +24,9 @@ from ekphory.filters.tree import EVERYTHING
 from ekphory.scope import DEFAULT_NAME, Scope, get_owner
 from ekphory.search import Question, SearchResult
 from ekphory.types import StageTrace, Trace, now_utc
+
+if TYPE_CHECKING:
+    import sqlite3
 
 Surface = Literal["python", "command line", "mcp", "server"]
 """Where a search came from."""
@@ -109,8 +111,8 @@ class RecordedIn:
         parts = [f"{names.format(each)} = ?" for each in ("org", "project")]
         values = [self.org, self.project]
         if self.text.strip():
-            parts.append("instr(lower(query), lower(?)) > 0")
-            values.append(self.text.strip())
+            parts.append("instr(casefold(query), ?) > 0")
+            values.append(self.text.strip().casefold())
         for name in ("surface", "preset"):
             value = getattr(self, name)
             if value is not None:
@@ -128,7 +130,7 @@ class RecordedSearches:
     def keep(
         self, question: Question, result: SearchResult, *, scope: Scope, surface: Surface, most: int
     ) -> None:
-        """Record a search, and drop the oldest of more than `most`; a failure is logged alone."""
+        """Record a search, and drop the oldest of more than `most`; a failure is only logged."""
         if self._path is None:
             return
         row = {
@@ -144,7 +146,7 @@ class RecordedSearches:
         }
         names, places = ", ".join(row), ", ".join("?" * len(row))
         try:
-            with self._open(self._path, seconds=_SEARCH_WAITS) as connection:
+            with _open(self._path, seconds=_SEARCH_WAITS) as connection:
                 connection.execute(
                     f"INSERT INTO searches ({names}) VALUES ({places})",  # noqa: S608  fixed names
                     tuple(row.values()),
@@ -154,7 +156,7 @@ class RecordedSearches:
                     "(SELECT id FROM searches ORDER BY id DESC LIMIT 1 OFFSET ?)",
                     (most,),
                 )
-        except (sqlite3.Error, OSError) as error:
+        except StoreError as error:
             _log.warning("a search was not recorded", extra={"fields": {"why": str(error)}})
 
     def page(
@@ -186,7 +188,7 @@ class RecordedSearches:
         return self._change(f"DELETE FROM searches WHERE {where}", [values])  # noqa: S608
 
     def drop_gone(self, engine: Engine) -> None:
-        """Remove each record that shows a memory which the store holds no more.
+        """Remove each record that shows a memory which the store no longer holds.
 
         Raises:
             StoreError: The file cannot be changed.
@@ -208,34 +210,39 @@ class RecordedSearches:
     def _read(self, statement: str, values: Sequence[str | int] = ()) -> list[sqlite3.Row]:
         if self._path is None or not self._path.exists():
             return []
-        with _translated(self._path), self._open(self._path) as connection:
+        with _open(self._path) as connection:
             return connection.execute(statement, values).fetchall()
 
     def _change(self, statement: str, rows: Sequence[tuple[str | int, ...]]) -> int:
         if self._path is None or not self._path.exists() or not rows:
             return 0
-        with _translated(self._path), self._open(self._path) as connection:
+        with _open(self._path) as connection:
             return connection.executemany(statement, rows).rowcount
 
-    @contextmanager
-    def _open(self, path: Path, *, seconds: float = _BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
-        """Open the file for one transaction; opened anew each time, no fork can inherit it."""
+
+@contextmanager
+def _open(path: Path, *, seconds: float = _BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
+    """Open the file for one transaction; opened anew each time, no fork can inherit it.
+
+    Raises:
+        StoreError: The file cannot be used.
+    """
+    # Takes milliseconds to import, and most programs record nothing.
+    import sqlite3
+
+    try:
         # Made with these rights from the start, since it holds what was asked.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         with closing(sqlite3.connect(path, timeout=seconds)) as connection:
             connection.row_factory = sqlite3.Row
+            # SQLite's own `lower` knows the letters of ASCII alone.
+            connection.create_function("casefold", 1, str.casefold, deterministic=True)
             # What is deleted is overwritten; a power loss may take the newest records.
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute(_TABLE)
             with connection:
                 yield connection
-
-
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    try:
-        yield
     except (sqlite3.Error, OSError) as error:
         raise StoreError(
             f"{path}: the recorded searches cannot be used ({error}). "

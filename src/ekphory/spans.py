@@ -27,7 +27,7 @@ class TraceSpan:
     Args:
         name: What is done.
         sender: Header `traceparent` of the request that is answered, which may be empty; None for
-            what is no answer to a request.
+            what does not answer a request.
         attributes: What is known before it is done. Names without a dot begin with `ekphory.`.
     """
 

@@ -79,6 +79,11 @@ def test_what_is_taken_back_stays_in_its_own_project(server, project, say):
     assert server.answer("/inspect/memories", project)["memories"] == [memory]
 
 
+def test_what_forget_did_not_give_is_refused_in_one_sentence(server, project):
+    told = "undo={}: its id must be as `forget` in this project gave it. Send it back unchanged"
+    assert server.refusal("/inspect/take_back", {**project, "undo": {}}) == (422, told)
+
+
 def test_the_growth_that_a_bound_key_sees_is_of_its_project(server, project, say):
     say("I drink tea", "It rained")
     headers = {"Authorization": f"Bearer {key_for(server, project)}"}

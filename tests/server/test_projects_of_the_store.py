@@ -75,6 +75,22 @@ def test_an_empty_project_says_how_to_fill_it(served):
     served.answer("/projects/delete", {"org_id": "acme", "project_id": "new"}, status=204)
 
 
+def test_a_project_that_the_library_made_stays_when_its_last_memory_is_forgotten(served):
+    last = {"org_id": "acme", "project_id": "last"}
+    with Memory(served.store, embedder=HashEmbedder(), org="acme", project="last") as memory:
+        memory.add("the last one", id="last")
+    served.answer("/inspect/forget", {**last, "id": "last"})
+    assert served.answer("/inspect/outline", last)["total"] == 0
+    served.answer("/projects/delete", last, status=204)
+
+
+def test_deleting_what_is_not_there_makes_no_project(served):
+    missing = {"org_id": "acme", "project_id": "missing"}
+    asked = {**missing, "episodic_id": "x"}
+    assert served.refusal("/memories/episodic/delete", asked)[0] == 404
+    assert missing not in served.answer("/projects/list")
+
+
 def test_parts_of_a_project_that_the_library_made_can_be_switched(served):
     served.answer("/memory/episodic/config", {**HOME, "enabled": False}, status=204)
     assert served.answer("/memory/episodic/config/get", HOME)["enabled"] is False

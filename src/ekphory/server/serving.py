@@ -170,8 +170,8 @@ def serve_application(
 
 def application_of(options: ServerOptions) -> FastAPI:
     """Open the store and make the application over it."""
-    # Lance's own lines are no JSON; what it only warns of, such as a compaction that came second to
-    # another process's, is made up for later.
+    # Lance's own lines are not JSON; what it only warns of, such as a compaction that came second
+    # to another process's, is made up for later.
     os.environ.setdefault("LANCEDB_LOG", "error")
     settings = read_settings()
     if options.embedder is not None:

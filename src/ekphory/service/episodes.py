@@ -67,7 +67,7 @@ class Uids:
         return shown
 
     def stored(self, place: Place, uids: Iterable[str]) -> list[str]:
-        """Return the ids that UUIDs stand for, in order; what is no UUID is an id already."""
+        """Return the ids that UUIDs stand for, in order; what is not a UUID is an id already."""
         return [self._stored(place, each) for each in uids]
 
     def read_filter(self, place: Place, text: str) -> Filter | None:

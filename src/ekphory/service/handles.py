@@ -30,7 +30,7 @@ from ekphory.scope import DEFAULT_NAME, Scope
 from ekphory.store.protocol import CURRENT, StoreHealth
 
 FEATURES = "/semantic"
-"""How the scope of a project's features ends; the name of no project ends so."""
+"""How the scope of a project's features ends; a project's own name must not."""
 Reach = Literal["project", "org"]
 """How far changes may go: to the project alone, or to what its whole organisation shares."""
 
@@ -237,7 +237,7 @@ class Handles:
         return self.open(Scope(org=org, project=(project or "") + FEATURES))
 
     def list_places(self) -> list[Place]:
-        """Return the projects whose memories the store holds, by name; features are none."""
+        """Return the projects whose memories the store holds, by name, without their features."""
         with self.engine() as engine:
             engine.store.version()
             found = engine.store.scan_fields(CURRENT, ("org", "project"))

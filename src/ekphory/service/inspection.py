@@ -264,8 +264,8 @@ class Examined:
         result: What the search gave.
         reasons: Why each hit is there.
         rows: All stages.
-        others: Memories that the agent found on its way and that are no hits.
-        gone: How many hits of a recorded search are there no more.
+        others: Memories that the agent found on its way and that are not hits.
+        gone: How many hits of a recorded search no longer exist.
     """
 
     now: datetime
@@ -634,8 +634,8 @@ class Inspection:
         with self._handles.episodes(place) as memory:
             report = memory.add_exported([kept])
         for failure in report.failed:
-            problem = "cannot be taken back"
-            raise InvalidInput(failure.field, failure.id, problem, failure.message)
+            problem = f"its {failure.field} must be as `forget` in this project gave it"
+            raise InvalidInput("undo", dict(kept), problem, "Send it back unchanged")
         return str(kept["id"])
 
     def recorded(self, which: RecordedIn, number: int) -> tuple[RecordedSearch, Examined]:

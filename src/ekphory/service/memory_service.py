@@ -192,7 +192,7 @@ class MemoryService:
         episodes: FoundEpisodes | None = None
         features: list[Feature] | None = None
         results: list[SearchResult] = []
-        project = self.find_project(place)
+        project = self.projects.find(*place.owner)
         switches = EpisodicSwitches() if project is None else project.switches
         if "episodic" in kinds and switches.enabled:
             episodes = self.episodes.search(place, query, switches)

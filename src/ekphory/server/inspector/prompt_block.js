@@ -12,8 +12,13 @@ const REASONS = {
 export function promptBlock(prompt) {
   const copied = el("output", { class: "hint" });
   const copy = async () => {
-    await navigator.clipboard.writeText(prompt.text);
-    copied.value = "Copied.";
+    // Browsers have a clipboard only where the page comes from this machine or by HTTPS.
+    try {
+      await navigator.clipboard.writeText(prompt.text);
+      copied.value = "Copied.";
+    } catch {
+      copied.value = "The browser does not allow it here: select the text and copy it.";
+    }
   };
   const left = prompt.left_out.map(({ place, reason }) => `hit ${place}: ${REASONS[reason] ?? reason}`);
   return el("div", { class: "prompt" },

@@ -241,7 +241,9 @@ def forget_memory(
 ) -> ForgottenAnswer:
     """Forget a memory with its history. Without `purge` the answer takes it back."""
     place = caller.place_of(request, "write")
-    return ForgottenAnswer(undo=service.inspection.forget(place, request.id, purge=request.purge))
+    undo = service.inspection.forget(place, request.id, purge=request.purge)
+    service.projects.ensure(*place.owner)  # it stays when its last memory goes
+    return ForgottenAnswer(undo=undo)
 
 
 @inspect_router.post("/take_back")

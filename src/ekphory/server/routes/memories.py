@@ -146,8 +146,8 @@ def list_memories(request: ListMemories, service: TheService, caller: TheReader)
 def delete_episodic(request: DeleteEpisodes, service: TheService, caller: TheWriter) -> None:
     """Forget episodes: all that are named, or none where one of them is not there."""
     place = caller.place_of(request, "write")
-    service.projects.ensure(*place.owner)  # it stays when its last memory goes
     service.episodes.delete(place, service.uids.stored(place, request.episodic_ids))
+    service.projects.ensure(*place.owner)  # it stays when its last memory goes
 
 
 @memories_router.post(

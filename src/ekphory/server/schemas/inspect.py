@@ -135,11 +135,11 @@ class InspectSearchAnswer(BaseModel):
     hits: list[ShownHit]
     stages: list[ShownStage]
     agent: ShownAgent | None
-    others: list[ShownMemory] = Field(description="Found by the agent on its way; no hits.")
+    others: list[ShownMemory] = Field(description="Found by the agent on its way; not hits.")
     prompt: ShownPrompt | None = Field(default=None, description="Where `max_tokens` asks for it.")
     recorded: ShownRecord | None = Field(default=None, description="Where it was made before.")
     settings: dict[str, Any] | None = Field(default=None, description="Of a recorded search.")
-    gone: int = Field(default=0, description="So many of its hits are there no more.")
+    gone: int = Field(default=0, description="How many of its hits no longer exist.")
 
 
 class InspectOutline(InProject):
@@ -241,7 +241,7 @@ class InspectRecord(InProject):
 class RecordsAnswer(BaseModel):
     """Recorded searches, the newest first."""
 
-    kept: int = Field(description="So many are recorded, as the server was told; 0 for none.")
+    kept: int = Field(description="How many are recorded at most; 0 for none.")
     total: int
     searches: list[ShownRecord]
 

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = (
@@ -17,10 +18,9 @@ PATIENCE = 15_000
 @contextmanager
 def headless_chromium():
     """Start it; skips the tests where there is none."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     if not CHROMIUM.exists():
         pytest.skip(f"no Chromium at {CHROMIUM}: apt-get install chromium")
-    with playwright.sync_playwright() as started:
+    with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         try:
             yield browser

@@ -7,7 +7,7 @@ from tests.services.wire import running_service, says
 
 @pytest.fixture
 def measure(ekphory, tmp_path):
-    """Measures four passages and three questions in BEIR's form; gives what was printed."""
+    """Measures four passages and three questions in BEIR's form, and returns what was printed."""
     folder = tmp_path / "pets"
     (folder / "qrels").mkdir(parents=True)
     passages = {

@@ -30,7 +30,7 @@ def mem0(store_path):
 
 @pytest.fixture
 def added(mem0):
-    """Adds one memory; gives its id."""
+    """Adds one memory, and returns its id."""
     return lambda text, **given: mem0.add(text, **given)["results"][0]["id"]
 
 

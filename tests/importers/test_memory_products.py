@@ -14,7 +14,7 @@ EXPECTED = read_tables(__file__)
 
 @pytest.fixture
 def given(file):
-    """Reads what a file holds; gives the records, and where and in which field others broke."""
+    """Reads a file, and returns the records, and where and in which field others broke."""
 
     def give(read, content, name="m.json"):
         text = content if isinstance(content, str) else json.dumps(content)

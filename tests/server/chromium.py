@@ -42,13 +42,13 @@ class InspectorPage:
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
 
     def open(self, view="search"):
-        """Show a view; gives its section."""
+        """Show a view, and return its section."""
         self.page.goto(f"{self.url}/inspect#/{view}")
         self.page.locator("html[data-ready]").wait_for()
         return self.page.locator(f"#{view}")
 
     def ask(self, view, question, *, button):
-        """Put a question in a view; gives the view when it has answered."""
+        """Put a question in a view, and return the view when it has answered."""
         section = self.open(view)
         section.get_by_role("searchbox", name="Question").fill(question)
         section.get_by_role("button", name=button).click()

@@ -347,7 +347,7 @@ class Worker(Protocol):
     """Runs operations, wherever that is."""
 
     def call(self, operation: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Run one operation; gives its answer, which holds only what JSON can.
+        """Run one operation, and return its answer, which holds only what JSON can.
 
         Raises:
             BenchError: It failed.

@@ -276,7 +276,7 @@ def model_worker(
 def stores_with_vectors(
     model: measure.Worker, setup: measure.Setup, options: measure.StoreOptions, on_progress: Told
 ) -> list[measure.Setup]:
-    """Embed as many memories as the stores need, end the model; gives the setup of each layout."""
+    """Embed what the stores need, end the model, and return the setup of each layout."""
     size = min(options.n, options.embedded)
     answer: dict[str, Any] = {"size": -1}
     while answer["size"] < size:

@@ -182,7 +182,7 @@ def load(name: str) -> EmbeddingModel:
     """Load the embedder that an option names.
 
     Raises:
-        InvalidInput: There is none of that name.
+        InvalidInput: No embedder has that name.
     """
     if not _OBJECT.fullmatch(name):
         settings = read_settings()

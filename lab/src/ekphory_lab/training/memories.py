@@ -258,7 +258,7 @@ class GeneratedMemory:
 
 @dataclass(frozen=True, slots=True)
 class HardNegative:
-    """A memory that resembles the answer and is none.
+    """A memory that resembles the answer, but does not answer.
 
     Attributes:
         kind: What is wrong with it: `temporal` the same at another age; `type_confusion` another
@@ -482,7 +482,7 @@ def _chance(source: random.Random, share: float) -> bool:
     return source.random() < share
 
 
-# Makes the memories that resemble the answer and are none: one rule for each kind.
+# Makes the memories that resemble the answer, but do not answer: one rule for each kind.
 
 _RARE: tuple[NegativeKind, ...] = ("temporal", "number", "number")
 _DETAILS = frozenset({"thing", "choice", "task", "event"})

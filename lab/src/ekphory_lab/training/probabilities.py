@@ -595,11 +595,11 @@ def fit_probabilities(directory: Path, *, on_progress: Told) -> FittedFile:
             embedder=embedder,
             reranker=reranker if reads else None,
         )
-        asked = observed(
-            probability_scopes(directory),
-            searching,
-            on_progress=lambda told, name=name: on_progress(f"{name}: {told}"),  # type: ignore[misc]
-        )
+
+        def tell(told: str, name: str = name) -> None:
+            on_progress(f"{name}: {told}")
+
+        asked = observed(probability_scopes(directory), searching, on_progress=tell)
         fits[name] = fit_hits(asked, reads=reads)
     return FittedFile(
         kind=PROBABILITIES_KIND,

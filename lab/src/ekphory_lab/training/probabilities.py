@@ -206,20 +206,10 @@ class _Unscaled:
         return Calibration(slope=1.0, steepening=0.0, weight=0.0, intercept=0.0)
 
 
-def fused_with(fuse: Fuse, curves: ScopeCurves) -> Fuse:
-    """Return the same stage with other curves."""
-    return Fuse(
-        method=fuse.method,
-        lexical_weight=fuse.lexical_weight,
-        list_per_hit=fuse.list_per_hit,
-        calibration=curves,
-    )
-
-
 def _uncalibrated(preset: Pipeline) -> Pipeline:
     """Return a pipeline that needs no fitted constants."""
     stages = [
-        fused_with(stage, _Unscaled()) if isinstance(stage, Fuse) else stage
+        replace(stage, calibration=_Unscaled()) if isinstance(stage, Fuse) else stage
         for stage in preset.stages
         if stage.name not in ("calibrate", "reranker gate", "rerank")
     ]
@@ -444,7 +434,7 @@ def _asked(
 def _watched(preset: Pipeline, observer: _Observer, first_stage: ScopeCurves) -> Pipeline:
     """Return the stages up to where probabilities are given, with an observer in that place."""
     stages = [
-        fused_with(stage, first_stage) if isinstance(stage, Fuse) else stage
+        replace(stage, calibration=first_stage) if isinstance(stage, Fuse) else stage
         for stage in preset.stages
         if stage.number <= observer.number and stage.name != "calibrate"
     ]

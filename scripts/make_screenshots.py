@@ -34,7 +34,7 @@ VACANT = {"org_id": "demo", "project_id": "vacant"}
 
 @contextmanager
 def served_demo(folder: Path) -> Iterator[str]:
-    """Serve a store with the demo's memories and some recorded searches; gives its address."""
+    """Serve a store with the demo's memories and recorded searches, and yield its address."""
     os.environ["EKPHORY_RECORD_SEARCHES"] = "100"
     with Memory(folder, org="demo", project="mara") as memory:
         memory.add_many(demo_records())

@@ -394,7 +394,7 @@ for line in sys.stdin:
         status = 70
         try:
             status = int(pytest.main(request["arguments"]))
-        except BaseException:
+        except BaseException:  # SystemExit too: the fork ends here, and never goes on with the loop
             traceback.print_exc()
         finally:
             sys.stdout.flush()

@@ -38,7 +38,7 @@ def test_only_exactly_the_same_name_is_equal(other):
 
 
 def test_an_unbound_field_is_no_restriction_and_what_a_scope_owns_is_one():
-    # An unbound field is no restriction.
+    # An unbound field does not restrict.
     predicate = Scope(project="p").predicate()
     assert matches(predicate, record(project="p", agent="a", user="u", session="s", org="o"))
     assert matches(Scope().predicate(), record())

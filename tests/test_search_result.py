@@ -61,7 +61,6 @@ def test_a_table_of_nothing_has_the_same_types(result):
 
 
 def test_a_data_frame_has_the_same_rows(result):
-    pytest.importorskip("pandas")
     frame = result.to_pandas()
     assert frame["score"].tolist() == [0.75, 0.5, 0.25]
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def built(source, folder):
-    """Build the wheel of a project; gives its path."""
+    """Build the wheel of a project, and return its path."""
     build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
     subprocess.run([sys.executable, "-m", "pip", *build, str(folder), str(source)], check=True)
     (wheel,) = folder.glob("*.whl")

@@ -83,7 +83,7 @@ def _half_sent(port: int) -> socket.socket:
 
 @contextmanager
 def _watched(port: int) -> Iterator[list[float]]:
-    """Ask for /health all the time; gives the seconds that it took."""
+    """Ask for /health all the time, and return the seconds that it took."""
     ended = threading.Event()
     waits = [0.0]
 

@@ -55,7 +55,7 @@ def test_the_file_is_read_with_its_variables_and_ids(read):
         "http://localhost:9/v1",
     )
     assert settings.provider == "openai"
-    # A reranker is found by its id and the orderings of words are none.
+    # A reranker is found by its id and the orderings of words are not rerankers.
     assert read().reranker is None
     assert read(reranker="served").reranker.name
 

@@ -37,7 +37,7 @@ def test_a_memory_about_the_entity_counts_more_than_one_that_names_it():
     about = aboutness("Night Ferry is a film by Ada Holm.", "Night Ferry")
     names = aboutness("Before she left for good, Ada Holm saw Night Ferry.", "Night Ferry")
     assert about > names > aboutness("The ferry was late.", "Night Ferry") > 0
-    # Words of the question are no lead.
+    # Words of the question are not leads.
     found = find_leads(
         [Rated(hit("Otto met Ida."), 1.0)],
         entity="Otto",

@@ -17,7 +17,7 @@ def queue(database):
 
 
 def order(queue, now=100.0):
-    """Takes out every job that is due; gives their episodes."""
+    """Takes out every job that is due, and returns their episodes."""
     episodes = []
     while (job := queue.next(now)) is not None:
         episodes.append(job.episode)

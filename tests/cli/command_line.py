@@ -32,13 +32,13 @@ class CommandLine:
         )
 
     def json(self, *arguments, **environment):
-        """Run with `--json`; gives what it printed, parsed."""
+        """Run with `--json`, and return what it printed, parsed."""
         result = self.run(*arguments, "--json", **environment)
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout)
 
     def failure(self, *arguments, stdin=None):
-        """Run what must fail; gives the one sentence that it says."""
+        """Run what must fail, and return the one sentence that it says."""
         result = self.run(*arguments, stdin=stdin)
         assert (result.exit_code, result.stdout) == (1, ""), result.output
         assert "Traceback" not in result.stderr

@@ -1,13 +1,13 @@
 import json
 
 import pytest
-from tests.evaluation.conftest import conversation_folder  # noqa: F401  a fixture
+from tests.evaluation.conftest import write_conversations
 from tests.services.wire import running_service, says
 
 
 @pytest.fixture
 def measure(ekphory, tmp_path):
-    """Measures four passages and three questions in BEIR's form; gives what was printed."""
+    """Measures four passages and three questions in BEIR's form, and returns what was printed."""
     folder = tmp_path / "pets"
     (folder / "qrels").mkdir(parents=True)
     passages = {
@@ -103,9 +103,10 @@ def test_the_agent_is_measured_beside_plain_search_in_the_same_run(measure):
 
 
 @pytest.mark.slow
-def test_candidates_tables_and_reports_are_written(ekphory, conversation_folder, tmp_path):  # noqa: F811
+def test_candidates_tables_and_reports_are_written(ekphory, tmp_path):
     candidates, report, page = (tmp_path / name for name in ("c.jsonl", "r.json", "r.md"))
-    contest = ("--data", str(conversation_folder), *"--rerankers bm25 --top 3".split())
+    chats = write_conversations(tmp_path / "chats")
+    contest = ("--data", str(chats), *"--rerankers bm25 --top 3".split())
     written = ("--candidates", str(candidates), "--json", str(report), "--markdown", str(page))
     result = ekphory.run("eval", "rerank", *contest, *written)
     assert result.exit_code == 0, result.output

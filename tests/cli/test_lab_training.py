@@ -19,7 +19,7 @@ PLACES = ("--data", "data", "--base", "base", "--target", "target")
 
 @pytest.fixture
 def train(ekphory):
-    """Runs `ekphory train`; gives what it printed."""
+    """Runs `ekphory train`, and returns what it printed."""
 
     def run(*arguments):
         result = ekphory.run("train", *map(str, arguments), COLUMNS="200")
@@ -31,7 +31,7 @@ def train(ekphory):
 
 @pytest.fixture
 def refused(ekphory):
-    """Runs `ekphory train` with arguments that must be refused; gives the sentence."""
+    """Runs `ekphory train` with arguments that must be refused, and returns the sentence."""
     return lambda *arguments: ekphory.failure("train", *map(str, arguments))
 
 

@@ -17,7 +17,7 @@ AT = datetime(2026, 3, 1, 10, 5, tzinfo=UTC)
 
 
 def drawn(make_table, **fields):
-    """Draw a table of one memory; gives its lines."""
+    """Draw a table of one memory, and return its lines."""
     record = MemoryRecord(**{"id": "a", "text": "hello", "at": AT, "created_at": AT, **fields})
     console = Console(width=120, file=StringIO())
     console.print(make_table(record))

@@ -67,7 +67,7 @@ def test_a_reader_that_leaves_early_ends_it_quietly(ekphory, tmp_path):
 
 
 def interrupted(ekphory, *arguments, once):
-    """Run a command and interrupt it once something holds; gives what it said, with code 130."""
+    """Run a command, interrupt it once something holds, and return what it said, with code 130."""
     running = subprocess.Popen(
         [*EKPHORY, *arguments],
         env=ekphory.process_environment(),

@@ -113,7 +113,7 @@ def test_the_reranker_is_started_only_on_request():
 
 
 def checked(*command, **environment):
-    """Run a program that judges a file; gives its exit code and what it found."""
+    """Run a program that judges a file, and return its exit code and what it found."""
     env = environment or None
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr

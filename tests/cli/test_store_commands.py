@@ -47,14 +47,14 @@ def test_a_verified_store_is_said_to_be_what_was_written(kitchen):
 
 @pytest.fixture
 def keyed(ekphory):
-    """A store with one memory, of the spare key; gives its file too."""
+    """A store with one memory, of the spare key, and its file."""
     ekphory.run("add", "the spare key is under the mat", "--id", "key")
     (data,) = ekphory.store.glob("memories.lance/data/*.lance")
     return ekphory, data
 
 
 def damage_of(ekphory):
-    """Verify a store that is damaged; gives what is told of the damage."""
+    """Verify a store that is damaged, and return what is told of the damage."""
     result = ekphory.run("doctor", "--verify", "--json")
     state = json.loads(result.stdout)
     assert (result.exit_code, state["healthy"]) == (1, False)

@@ -7,7 +7,7 @@ from .command_line import CommandLine
 
 @pytest.fixture
 def notes(tmp_path):
-    """Writes a file of these lines; gives its path, as a text."""
+    """Writes a file of these lines, and returns its path, as a text."""
 
     def write(*lines, name="notes.jsonl"):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))

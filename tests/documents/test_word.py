@@ -14,7 +14,7 @@ def read(path):
 
 @pytest.fixture
 def saved(tmp_path):
-    """Saves a document; gives what is read of it."""
+    """Saves a document, and returns what is read of it."""
 
     def save(document):
         document.save(str(tmp_path / "a.docx"))

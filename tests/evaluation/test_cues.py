@@ -1,6 +1,6 @@
 from ekphory_lab.evaluation.cues import Scene, SceneMemory, SceneQuery, measure_cues, read_scenes
 from ekphory_lab.evaluation.runner import silent
-from ekphory_lab.training.memories import templates, vocabulary
+from ekphory_lab.training.memory_words import templates, vocabulary
 
 SCENE = Scene(
     "the kiln",

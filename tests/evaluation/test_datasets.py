@@ -84,7 +84,7 @@ def test_other_phrasings_that_there_are_not_are_refused(folder):
     # Another choice is refused.
     with pytest.raises(InvalidInput, match=r"phrasings='second': unknown\. Use first or all"):
         ask_phrasings(load_conversation(folder), "second")
-    # Phrasings that are no texts name their line.
+    # Phrasings that are not texts name their line.
     queries = folder / "queries.jsonl"
     queries.write_text(queries.read_text().replace('"The boat sank where?"', "3"))
     with pytest.raises(DatasetError, match=r"queries\.jsonl:5: phrasings=.*a list of texts"):

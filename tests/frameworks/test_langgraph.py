@@ -217,7 +217,7 @@ LONG = 0.5
 
 @pytest.fixture
 def lasting(store):
-    """Puts items that live so many minutes; gives the store."""
+    """Puts items that live so many minutes, and returns the store."""
 
     def put(minutes, *keys, value=TEA):
         for key in keys or ("drink",):

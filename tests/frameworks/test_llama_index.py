@@ -83,7 +83,7 @@ def test_memories_of_equal_text_are_both_given(memory):
 
 
 def ranked(*nodes, query="the key", **settings):
-    """Rerank nodes; gives their texts and scores."""
+    """Rerank nodes, and return their texts and scores."""
     rerank = EkphoryRerank(reranker=Reranker(OverlapReranker()), **settings)
     found = rerank.postprocess_nodes([node(text) for text in nodes], query_str=query)
     return [(entry.text, entry.score) for entry in found]

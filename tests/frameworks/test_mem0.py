@@ -30,7 +30,7 @@ def mem0(store_path):
 
 @pytest.fixture
 def added(mem0):
-    """Adds one memory; gives its id."""
+    """Adds one memory, and returns its id."""
     return lambda text, **given: mem0.add(text, **given)["results"][0]["id"]
 
 
@@ -47,7 +47,7 @@ def test_messages_are_stored_as_they_are_but_for_those_of_the_system(mem0, added
     # Of a growing dialogue that is given whole, what is new is added.
     grown = mem0.add([*DIALOGUE, {"role": "user", "content": "Thanks"}], user_id="mara")
     assert texts(grown) == ["Thanks"]
-    # A text, a message and parts of a content are messages, and what has no words is none.
+    # A text, a message and parts of a content are messages, and what has no words is not.
     parts = [{"type": "text", "text": "three"}, {"type": "image_url", "image_url": {"url": "x"}}]
     calls = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
     two, three = ({"role": "user", "content": content} for content in ("two", parts))

@@ -8,8 +8,6 @@ from ekphory.errors import InvalidInput
 from ekphory.importers.documents import import_documents
 from ekphory.importers.run import import_path
 
-pytest.importorskip("chardet", minversion="7.4")
-
 GERMAN = "Die Heizung wurde im März repariert. Der Schlüssel hängt über der Tür."
 RUSSIAN = "Котёл отремонтировали в мае. Ключи висят в прихожей."
 

@@ -14,7 +14,7 @@ EXPECTED = read_tables(__file__)
 
 @pytest.fixture
 def given(file):
-    """Reads what a file holds; gives the records, and where and in which field others broke."""
+    """Reads a file, and returns the records, and where and in which field others broke."""
 
     def give(read, content, name="m.json"):
         text = content if isinstance(content, str) else json.dumps(content)
@@ -146,7 +146,7 @@ def test_an_item_keeps_its_namespace_its_key_and_its_moments(given):
     assert (triple["text"], triple["metadata"]["predicate"]) == (TRIPLE, "manages")
     assert food["text"] == "food_preference: I like pizza"
     assert food["id"] == "1/memories/07e0caf4-1631-47b7-b15f-65515d4c1843"
-    # A value that is no object and a namespace that is none are reported.
+    # A value that is not an object and a namespace that is not a list are reported.
     assert (broken.place, broken.field) == ("langmem_items.json: element 2", "value")
     row = {"namespace": [1], "key": "k", "value": {}, "created_at": "2025-02-06"}
     _, broken = given(read_langmem, {"items": [row]})

@@ -81,7 +81,7 @@ def test_a_markdown_heading_belongs_to_the_paragraphs_below_it(file):
         *(("Kitchen", "oak"), ("Kitchen", "sink")),
         ("Floor", "parquet"),
     ]
-    # A hash in plain text is no heading.
+    # A hash in plain text is not a heading.
     assert read("a.txt", "# not a heading\n") == [(None, "# not a heading")]
     # A fenced code block with blank lines stays whole.
     code = "Run this:\n```\nfirst\n\n# second\n```"

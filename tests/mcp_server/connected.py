@@ -32,11 +32,11 @@ class Connected:
     portal: object = field(repr=False)
 
     def ask(self, name, /, **arguments):
-        """Call a tool; gives the SDK's result."""
+        """Call a tool, and return the SDK's result."""
         return self.portal.call(self.client.call_tool, name, arguments)
 
     def call(self, name, /, **arguments):
-        """Call a tool that must succeed; gives its data, with the texts for the model."""
+        """Call a tool that must succeed, and return its data, with the texts for the model."""
         result = self.ask(name, **arguments)
         texts = [block.text for block in result.content]
         assert not result.is_error, texts
@@ -46,7 +46,7 @@ class Connected:
         return self.call(name, **arguments)[0]
 
     def refusal(self, name, /, **arguments):
-        """Call a tool that must fail; gives what the model is told."""
+        """Call a tool that must fail, and return what the model is told."""
         result = self.ask(name, **arguments)
         assert result.is_error
         assert result.structured_content is None
@@ -96,7 +96,7 @@ def over_http(url, key=None, **settings):
 
 @contextmanager
 def listening(store, *options):
-    """Run `ekphory mcp --transport http`; gives what it says about where it listens."""
+    """Run `ekphory mcp --transport http`, and yield what it says about where it listens."""
     command = [sys.executable, "-c", PROGRAM, "--store", str(store), "--transport", "http"]
     process = subprocess.Popen(
         [*command, "--port", "0", "--json", *options],
@@ -121,7 +121,7 @@ def _told(process):
 
 
 def ended(*options):
-    """Run `ekphory mcp` where it cannot begin; gives what it says on standard error."""
+    """Run `ekphory mcp` where it cannot begin, and return what it says on standard error."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *options],
         stdin=subprocess.DEVNULL,

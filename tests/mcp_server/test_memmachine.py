@@ -33,7 +33,7 @@ def maras(connect):
 
 @pytest.fixture
 def note(memories, home):
-    """Adds a feature for a user, or for all; gives its id."""
+    """Adds a feature for a user, or for all, and returns its id."""
     service = memories.service()
 
     def add(value, user=None, **fields):
@@ -46,7 +46,7 @@ def note(memories, home):
 
 
 def found(agent, query="which dish?", **settings):
-    """Search; gives the features and the episodes."""
+    """Search, and return the features and the episodes."""
     data = agent.data("search_memory", query=query, **settings)
     assert data["status"] == 0
     episodic = data["content"]["episodic_memory"]
@@ -90,7 +90,7 @@ def test_a_user_sees_and_deletes_their_own_features_and_sees_those_of_all(agent,
 
 @pytest.fixture
 def shared(memories, home):
-    """Adds a feature of the whole organisation; gives its id."""
+    """Adds a feature of the whole organisation, and returns its id."""
     service = memories.service()
     own = service.sets.name_of(home, [], None, level="org")
     rule = Feature(set_id=own, category="house", tag="rules", name="door", value="locked")

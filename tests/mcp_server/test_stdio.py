@@ -55,7 +55,7 @@ class Raw:
         return json.loads(self.process.stdout.readline())
 
     def end(self):
-        """Close the pipe; gives the exit code, what else was on standard output, and the log."""
+        """Close the pipe, and return the exit code, other standard output, and the log."""
         out, err = self.process.communicate(timeout=60)
         return self.process.returncode, out, err
 

@@ -173,7 +173,7 @@ def test_an_answer_that_breaks_the_schema_is_an_error_that_says_where(
 
 
 def test_json_is_asked_for_by_its_schema(connect, wire):
-    # What is no schema is refused before anything is sent.
+    # What is not a schema is refused before anything is sent.
     with pytest.raises(InvalidInput, match="schema"):
         connect().complete_json(QUESTION, {"type": 5})
     assert wire.asked == []

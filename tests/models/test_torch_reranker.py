@@ -119,7 +119,7 @@ def test_what_is_no_reranker_is_refused(tmp_path):
     # A directory without a model is refused.
     with pytest.raises(ModelError, match="cannot read the model's configuration"):
         Reranker.from_pretrained(tmp_path)
-    # A classifier of several classes is no reranker.
+    # A classifier of several classes is not a reranker.
     with pytest.raises(ModelError, match="has 3 labels"):
         TorchCrossEncoder(str(write_cross_encoder(tmp_path, seed=0, labels=3)))
     # A tokenizer without yes is refused.

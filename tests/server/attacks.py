@@ -107,7 +107,7 @@ def path_attacks():
 
 
 def key_attacks():
-    """What is no key, where one is needed."""
+    """What is not a key, where one is needed."""
     paths = ("/memories/search", "/projects/list", "/nowhere")
     for text, path in itertools.product(as_bytes("keys"), paths):
         headers = JSON | {"Authorization": text}

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = (
@@ -17,10 +18,9 @@ PATIENCE = 15_000
 @contextmanager
 def headless_chromium():
     """Start it; skips the tests where there is none."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     if not CHROMIUM.exists():
         pytest.skip(f"no Chromium at {CHROMIUM}: apt-get install chromium")
-    with playwright.sync_playwright() as started:
+    with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         try:
             yield browser
@@ -42,13 +42,13 @@ class InspectorPage:
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
 
     def open(self, view="search"):
-        """Show a view; gives its section."""
+        """Show a view, and return its section."""
         self.page.goto(f"{self.url}/inspect#/{view}")
         self.page.locator("html[data-ready]").wait_for()
         return self.page.locator(f"#{view}")
 
     def ask(self, view, question, *, button):
-        """Put a question in a view; gives the view when it has answered."""
+        """Put a question in a view, and return the view when it has answered."""
         section = self.open(view)
         section.get_by_role("searchbox", name="Question").fill(question)
         section.get_by_role("button", name=button).click()

@@ -30,7 +30,7 @@ def made_project(server, project):
 
 @pytest.fixture
 def say(server, project):
-    """Adds messages to the test's project; gives their ids."""
+    """Adds messages to the test's project, and returns their ids."""
 
     def add(*contents, **fields):
         messages = [{"content": content, **fields} for content in contents]
@@ -42,7 +42,7 @@ def say(server, project):
 
 @pytest.fixture
 def found(server, project):
-    """Searches the test's project; gives the content of the answer."""
+    """Searches the test's project, and returns the content of the answer."""
 
     def search(query, **settings):
         asked = {**project, "query": query, **settings}

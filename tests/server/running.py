@@ -41,7 +41,7 @@ class RunningServer:
         return answered.json() if answered.content else None
 
     def refusal(self, path, body=None, *, key=None, **headers):
-        """Ask for what must be refused; gives the status and the message."""
+        """Ask for what must be refused, and return the status and the message."""
         answered = self.post(path, body, key=key, **headers)
         detail = answered.json()["detail"]
         return answered.status_code, detail if isinstance(detail, str) else detail["message"]

@@ -45,7 +45,7 @@ def server(tmp_path, wire):
 
 @pytest.fixture
 def settled(server, project):
-    """Waits until all of the project's messages were read; gives how far it is."""
+    """Waits until all of the project's messages were read, and returns how far it is."""
 
     def settled():
         until(lambda: server.answer(EXTRACTION, project)["waiting"] == 0)

@@ -40,7 +40,7 @@ class Besieged:
         return self.server.answer(path, body, key=self.owner, **settings)
 
     def _remembered(self):
-        """Something of each kind in the victim's project; gives all of their ids."""
+        """Write something of each kind into the victim's project, and return all ids."""
         said = {**VICTIM, "messages": [{"content": SECRET}]}
         (added,) = self.answer("/memories", said)["results"]
         semantic = "/memories/semantic"
@@ -57,7 +57,7 @@ class Besieged:
         return [added["uid"], "safe", *made, found.headers["X-Trace-ID"]]
 
     def send(self, attack):
-        """Send one request; gives the answer's status and text."""
+        """Send one request, and return the answer's status and text."""
         self.sent += 1
         headers = {"Authorization": f"Bearer {self.key}".encode(), **attack.headers}
         # As it is: httpx itself would tidy it up.
@@ -68,7 +68,7 @@ class Besieged:
         return answered.status_code, answered.text
 
     def send_raw(self, data):
-        """Send bytes as they are and nothing more; gives what comes back."""
+        """Send bytes as they are and nothing more, and return what comes back."""
         self.sent += 1
         url = httpx.URL(self.server.url)
         with socket.create_connection((url.host, url.port), timeout=10) as connection:

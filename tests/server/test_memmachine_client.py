@@ -205,7 +205,7 @@ def test_health_metrics_and_the_configuration_can_be_read(client):
 
 @pytest.fixture
 def run(server, capsys):
-    """Runs `mem-cli`; gives what it printed, parsed where it is JSON."""
+    """Runs `mem-cli`, and returns what it printed, parsed where it is JSON."""
 
     def run(*words):
         assert main(["--base-url", server.url, *words]) == 0

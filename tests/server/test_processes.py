@@ -39,7 +39,7 @@ def test_a_listener_for_one_process_stays_as_it_is(open_sockets):
 
 
 def _waiting(listener):
-    """Take all connections that wait at a listener; gives how many."""
+    """Take all connections that wait at a listener, and return how many."""
     taken = 0
     while select.select([listener], [], [], 0)[0]:
         listener.accept()[0].close()

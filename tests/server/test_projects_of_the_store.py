@@ -56,7 +56,7 @@ def test_a_key_of_another_organisation_does_not_see_what_names_none(served):
     key = served.service.keys.create(org="acme", rights="read").text
     assert served.answer("/projects/list", key=key) == [APP]
     assert served.refusal("/memories/search", {"query": "tea", **HOME}, key=key)[0] == 403
-    # The organisation "default" is no door to others.
+    # The organisation "default" does not open others.
     assert served.refusal("/memories/search", {"query": "tea", **HOME, "org_id": "home"})[0] == 404
 
 

@@ -63,7 +63,7 @@ class Served:
         return answered.json()["content"]["episodic_memory"]["long_term_memory"]["episodes"]
 
     def stop(self, how=signal.SIGTERM):
-        """Ends it; gives the log, one parsed object a line."""
+        """Ends it, and returns the log, one parsed object a line."""
         self.client.close()
         self.process.send_signal(how)
         _, log = self.process.communicate(timeout=60)

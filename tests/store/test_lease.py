@@ -17,7 +17,7 @@ def settled_at_once(monkeypatch):
 
 
 def lease_that_ran_out(path):
-    """Leaves a lease in a directory that its writer let run out; gives that writer."""
+    """Leaves a lease in a directory that its writer let run out, and returns that writer."""
     writer = WriterLease(str(path))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("ekphory.store.writer.LEASE_TIME", timedelta(seconds=-1))

@@ -154,7 +154,6 @@ def test_an_hour_that_the_clocks_skip_leaves_the_day_whole(text):
     ],
 )
 def test_another_language_is_read_where_dateparser_is_installed(text, given):
-    pytest.importorskip("dateparser")
     assert write(text) == given
     assert read(text).only_time
 

@@ -76,7 +76,7 @@ def test_a_question_that_needs_its_context_is_left():
 def test_verbs_have_a_plain_form():
     past = {"went": "go", "hiked": "hike", "planned": "plan", "tried": "try", "worked": "work"}
     assert {verb: plain_form_of_past(verb) for verb in past} == past
-    # A word that is no past tense has none.
+    # A word that is not a past tense has none.
     assert plain_form_of_past("beach") is None
     third = {"teaches": "teach", "has": "have", "plays": "play"}
     assert {verb: plain_form_of_third_person(verb) for verb in third} == third

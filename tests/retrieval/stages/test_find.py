@@ -177,7 +177,7 @@ def test_turns_and_documents_weigh_words_and_probabilities_each_in_their_own_way
     assert found["note"] == pytest.approx((0.9, 1 / (1 + exp(-0.8))))
     assert found["turn"] == pytest.approx((0.7, 1 / (1 + exp(-1.8))))
     assert found["both"] == pytest.approx((0.8, 1 / (1 + exp(-1.4))))
-    # Documents in the pools for reference are no turns.
+    # Documents in the pools for reference are not turns.
     passage = records("the roof leaks", session="handbook", pool="reference_library")
     state = with_candidates(
         state_of(*passage), [1.0], cosine=[0.5], lexical=[0.5], lexical_bound=[5.0]

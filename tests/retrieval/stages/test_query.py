@@ -204,7 +204,7 @@ def test_each_line_is_a_wording_that_comes_once_and_no_more_come_than_were_asked
     assert found("key rotation schedule\nKey rotation, schedule!") == ("key rotation schedule",)
     # No more come than were asked for.
     assert len(found("wording number one\nwording number two\nwording number six", count=2)) == 2
-    # Thoughts are no wordings.
+    # Thoughts are not wordings.
     assert found("<think>the user wants a schedule\n</think>key rotation schedule") == (
         "key rotation schedule",
     )

@@ -255,7 +255,7 @@ def test_turns_that_expired_or_are_of_another_session_are_no_neighbours():
     given = state_of(*turns, reranker=Listening())
     Rerank(candidates=1).run(with_candidates(given, [0.9]))
     assert given.resources.reranker.asked[0][1][0].after is None
-    # Turns of another session are no neighbours.
+    # Turns of another session are not neighbours.
     first, second = session("a", "b")
     given = state_of(first, replace(second, session="t"), reranker=Listening())
     _, passages = heard(given)

@@ -48,7 +48,7 @@ def home():
 
 
 def hand_over(service, place, *contents, **fields):
-    """Add messages and let them be read; gives their ids."""
+    """Add messages, let them be read, and return their ids."""
     said = [EpisodeMessage(content=content, **fields) for content in contents]
     ids = service.episodes.add(place, said)
     service.extraction.learn_from(place, ids)
@@ -57,13 +57,13 @@ def hand_over(service, place, *contents, **fields):
 
 @pytest.fixture
 def tell(service, wire, home):
-    """Adds messages and hands them over; gives their ids."""
+    """Adds messages, hands them over, and returns their ids."""
     return lambda *contents, place=home, **fields: hand_over(service, place, *contents, **fields)
 
 
 @pytest.fixture
 def learnt(service, home):
-    """Waits until all has been read; gives what is known of a project."""
+    """Waits until all has been read, and returns what is known of a project."""
 
     def give(place=home):
         until(lambda: service.extraction.state(place).waiting == 0)

@@ -69,7 +69,7 @@ def learning_service(store, host, *, settings=QUICK, **changed):
 
 @contextmanager
 def taught():
-    """Runs the model; gives the wire, whose `answer` is a teacher."""
+    """Runs the model, and returns the wire, whose `answer` is a teacher."""
     with running_service() as wire:
         yield wire
 

@@ -5,7 +5,8 @@ from typing import get_args
 import pytest
 
 from ekphory.errors import InvalidInput
-from ekphory_lab.training.memories import NegativeKind, bucket_of, generate, templates
+from ekphory_lab.training.memories import NegativeKind, bucket_of, generate
+from ekphory_lab.training.memory_words import templates
 
 
 @pytest.fixture(scope="module")

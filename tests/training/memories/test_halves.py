@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from ekphory_lab.training.memories import template, templates, vocabulary
+from ekphory_lab.training.memory_words import template, templates, vocabulary
 
 TRAIN, TEST = vocabulary("train"), vocabulary("test")
 # Words without a topic of their own; whatever else one half names, the other does not.

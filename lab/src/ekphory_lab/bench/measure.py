@@ -182,7 +182,7 @@ def load(name: str) -> EmbeddingModel:
     """Load the embedder that an option names.
 
     Raises:
-        InvalidInput: There is none of that name.
+        InvalidInput: No embedder has that name.
     """
     if not _OBJECT.fullmatch(name):
         settings = read_settings()
@@ -347,7 +347,7 @@ class Worker(Protocol):
     """Runs operations, wherever that is."""
 
     def call(self, operation: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Run one operation; gives its answer, which holds only what JSON can.
+        """Run one operation, and return its answer, which holds only what JSON can.
 
         Raises:
             BenchError: It failed.

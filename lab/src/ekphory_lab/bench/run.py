@@ -177,8 +177,12 @@ class Layout:
         return replace(self.setup, directory=f"{self.setup.directory}-{name}")
 
     def _tell(self, what: str) -> None:
-        scopes = "one scope" if self.setup.scopes == 1 else f"{self.setup.scopes} scopes"
-        self.on_progress(f"{scopes}, {self.written:,} memories: {what}")
+        self.on_progress(f"{name_scopes(self.setup.scopes)}, {self.written:,} memories: {what}")
+
+
+def name_scopes(count: int) -> str:
+    """Return how many scopes there are, in words."""
+    return "one scope" if count == 1 else f"{count} scopes"
 
 
 def bytes_below(directory: Path) -> int:
@@ -276,7 +280,7 @@ def model_worker(
 def stores_with_vectors(
     model: measure.Worker, setup: measure.Setup, options: measure.StoreOptions, on_progress: Told
 ) -> list[measure.Setup]:
-    """Embed as many memories as the stores need, end the model; gives the setup of each layout."""
+    """Embed what the stores need, end the model, and return the setup of each layout."""
     size = min(options.n, options.embedded)
     answer: dict[str, Any] = {"size": -1}
     while answer["size"] < size:
@@ -328,13 +332,12 @@ def report_tables(report: measure.BenchReport) -> list[ReportTable]:
 
 def size_table(size: measure.SizeReport) -> ReportTable:
     """Show all systems with the same memories, a column each."""
-    scopes = "one scope" if size.scopes == 1 else f"{size.scopes} scopes"
     rows = [
         (label, *(_format(_figure(system, place), form) for system in size.systems))
         for label, (form, place) in _ROWS.items()
     ]
     return ReportTable(
-        title=f"{size.rows:,} memories in {scopes}",
+        title=f"{size.rows:,} memories in {name_scopes(size.scopes)}",
         header=("", *(system.name for system in size.systems)),
         rows=tuple(row for row in rows if set(row[1:]) != {_NOTHING}),
     )

@@ -581,7 +581,7 @@ class Served:
         return post(_SEARCH, json.dumps(asked).encode())
 
     def _tell(self, what: str) -> None:
-        scopes = "one scope" if self._setup.scopes == 1 else f"{self._setup.scopes} scopes"
+        scopes = run.name_scopes(self._setup.scopes)
         self._on_progress(f"{scopes}, {self._options.n:,} memories: {what}")
 
 
@@ -617,7 +617,7 @@ def serving_findings(report: ServingReport) -> list[str]:
 def _table(layout: ServedLayout) -> ReportTable:
     loads = (*layout.alone, *layout.together, *layout.overload)
     return ReportTable(
-        title=f"{layout.rows:,} memories in {_named(layout)}",
+        title=f"{layout.rows:,} memories in {run.name_scopes(layout.scopes)}",
         header=_HEADER,
         rows=tuple(_row(each) for each in loads),
     )
@@ -640,15 +640,11 @@ def _findings(layout: ServedLayout) -> list[str]:
     shares = ", ".join(f"{share:.0%} of {name}" for name, share in layout.shares.items())
     unannounced = sum(each.unannounced for each in layout.overload)
     return [
-        f"{_named(layout)}: the server listened after {layout.start_seconds:.1f} s "
+        f"{run.name_scopes(layout.scopes)}: the server listened after {layout.start_seconds:.1f} s "
         f"and answered after {layout.answer_seconds:.1f} s; "
         f"HTTP adds {layout.http_adds:.1f} ms to one caller's median; "
         f"throughput {shares}; refusals without Retry-After: {unannounced}"
     ]
-
-
-def _named(layout: ServedLayout) -> str:
-    return "one scope" if layout.scopes == 1 else f"{layout.scopes} scopes"
 
 
 def _figure(value: float | None) -> str:

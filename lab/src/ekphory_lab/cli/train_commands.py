@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ekphory_lab.evaluation.datasets import Dataset
     from ekphory_lab.evaluation.reranking.benchmark import GateCases, GateOutcome
     from ekphory_lab.training.gates import LearnedGate, OwnCalibration
-    from ekphory_lab.training.memories import Split
+    from ekphory_lab.training.memory_words import Split
     from ekphory_lab.training.reranker.examples import Development
     from ekphory_lab.training.reranker.teachers import PreferenceTeacher
 

@@ -116,7 +116,7 @@ def load_benchmark(path: Path) -> Benchmark:
     """Load a dataset by its form: LoCoMo's own file, a BEIR folder, or a conversation folder.
 
     Raises:
-        DatasetError: It is none of these, or is damaged.
+        DatasetError: It has none of these forms, or is damaged.
     """
     if (path / "qrels").is_dir():
         # One or two documents are judged for a query, so what counts is how early they come.

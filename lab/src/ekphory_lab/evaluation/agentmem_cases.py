@@ -101,7 +101,7 @@ class LabelledText:
     Attributes:
         text: What a model reads.
         importance: In [0, 1].
-        type: What kind of memory it is; `unknown` where it is none of the three.
+        type: What kind of memory it is; `unknown` where none of the three fits.
     """
 
     text: str
@@ -131,7 +131,7 @@ def read_turn_labels(file: Path | None = None) -> tuple[TurnLabel, ...]:
     """Read labels of turns; None takes the hundred that come with ekphory-lab.
 
     Raises:
-        DatasetError: A line is no such label.
+        DatasetError: A line does not hold a label.
     """
     path = file or Path(
         str(files("ekphory_lab.evaluation") / "labels" / "conversation_turns.jsonl")

@@ -123,7 +123,7 @@ def choose_configurations(names: Sequence[str]) -> tuple[Configuration, ...]:
     """Return the configurations of these ids in upstream's order; `all` stands for every one.
 
     Raises:
-        InvalidInput: There is none of that id, or none was named.
+        InvalidInput: No configuration has one of these ids, or none was named.
     """
     wanted = {name.strip().upper() for name in names if name.strip()}
     if wanted == {"ALL"}:

@@ -438,7 +438,7 @@ def read_json_lines(path: Path) -> Iterator[Row]:
     """Read JSON Lines, gzipped where the name ends in `.gz`; empty lines are passed over.
 
     Raises:
-        DatasetError: A line is no JSON object, or the file breaks off.
+        DatasetError: A line is not a JSON object, or the file breaks off.
     """
     for place, line in _numbered(path):
         try:

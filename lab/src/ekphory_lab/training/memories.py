@@ -1,6 +1,6 @@
 """Generated memories: a query, the memory that answers it, and hard negatives.
 
-The same seed gives the same ones; words and wordings are data in the folder `halves`.
+The same seed gives the same ones.
 """
 
 from __future__ import annotations
@@ -8,16 +8,12 @@ from __future__ import annotations
 import json
 import random
 import time
-import tomllib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from string import Formatter
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from ekphory.errors import InvalidInput
 from ekphory.models.late_bound import AGE_BUCKETS, AGE_LIMITS_DAYS
@@ -29,32 +25,29 @@ from ekphory_lab.evaluation.agentmem_cases import (
     LabelledText,
     RankingCase,
 )
+from ekphory_lab.training.memory_words import (
+    OPPOSITE,
+    Kind,
+    Queries,
+    Split,
+    Stress,
+    Template,
+    Templates,
+    TimePhrase,
+    Topic,
+    Vocabulary,
+    Voice,
+    templates,
+    vocabulary,
+)
 
-# Ages in days: ten buckets, and words for stretches of them.
+# Ages in days, in ten buckets.
 
 OLDEST = 1500
 """The greatest age that is drawn, in days."""
 
 _LOWEST = (0, *AGE_LIMITS_DAYS)
 _HIGHEST = (*AGE_LIMITS_DAYS, OLDEST)
-
-
-@dataclass(frozen=True, slots=True)
-class TimePhrase:
-    """Words of a query for a time.
-
-    Attributes:
-        words: Ways to say it.
-        low, high: The ages in days that it may mean, both inclusive.
-    """
-
-    words: tuple[str, ...]
-    low: float
-    high: float
-
-    def covers(self, days: float) -> bool:
-        """Whether it may mean that age."""
-        return self.low <= days <= self.high
 
 
 def bucket_of(days: float) -> int:
@@ -95,224 +88,6 @@ def phrase_for(
 def _age_within(source: random.Random, bucket: int) -> float:
     low = _LOWEST[bucket] + (0.1 if bucket else 0.0)
     return round(source.uniform(low, _HIGHEST[bucket]), 1)
-
-
-# Whom and what the memories of one half are about.
-
-Split = Literal["train", "test"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
-    """One topic's own words.
-
-    Attributes:
-        subject: Its name.
-        things: Nouns that stand behind "the".
-        choices: What one may like or decide on.
-        tasks: What is done in steps: what, without "to", and two steps as orders.
-        events: What somebody did, without the subject.
-        units: What is counted.
-    """
-
-    subject: str
-    things: tuple[str, ...]
-    choices: tuple[str, ...]
-    tasks: tuple[tuple[str, ...], ...]
-    events: tuple[str, ...]
-    units: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vocabulary:
-    """All words of one half.
-
-    Attributes:
-        people, places: The entities.
-        conditions: Of health; they follow "is".
-        topics: The topics.
-    """
-
-    people: tuple[str, ...]
-    places: tuple[str, ...]
-    conditions: tuple[str, ...]
-    topics: tuple[Topic, ...]
-
-
-@cache
-def vocabulary(split: Split) -> Vocabulary:
-    """Read the words of one half."""
-    given = read_toml(f"{split}_topics.toml")
-    topics = tuple(map(_topic, given.pop("topics")))
-    return Vocabulary(**{name: _listed(text) for name, text in given.items()}, topics=topics)
-
-
-def read_toml(name: str) -> dict[str, Any]:
-    """Read a file of the folder `halves`."""
-    file = files("ekphory_lab.training").joinpath("halves", name)
-    return tomllib.loads(file.read_text(encoding="utf-8"))
-
-
-def _topic(given: Mapping[str, str]) -> Topic:
-    listed: dict[str, Any] = {name: _listed(text) for name, text in given.items()}
-    tasks = tuple(tuple(task.split(" > ")) for task in listed.pop("tasks"))
-    return Topic(**listed | {"subject": given["subject"]}, tasks=tasks)
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(" ".join(entry.split()) for entry in text.split(";"))
-
-
-# How the memories and queries of one half are worded.
-
-Voice = Literal["said", "told", "said_not", "told_not"]
-VOICES: tuple[Voice, ...] = get_args(Voice)
-_DENIED: dict[Voice, Voice] = {"said": "said_not", "told": "told_not"}
-OPPOSITE: Mapping[Voice, Voice] = _DENIED | {denied: voice for voice, denied in _DENIED.items()}
-NUMBER_SLOTS = frozenset({"count", "money", "date", "clock"})
-# What every memory about the topic says, or its speaker does.
-_GIVEN = frozenset({"person", "when", "subject"})
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A sentence with slots.
-
-    Attributes:
-        text: In the form of `str.format`.
-        slots: The names in it.
-    """
-
-    text: str
-    slots: frozenset[str]
-
-    @property
-    def asked(self) -> frozenset[str]:
-        """What a memory must have in it to answer this query."""
-        return self.slots - _GIVEN
-
-    @property
-    def asked_numbers(self) -> frozenset[str]:
-        """The numbers that this query names."""
-        return self.slots & NUMBER_SLOTS
-
-
-@dataclass(frozen=True, slots=True)
-class Queries:
-    """Ways to ask for one kind of memory.
-
-    Attributes:
-        named: They name a person.
-        mine: The user asks about herself.
-    """
-
-    named: tuple[Template, ...]
-    mine: tuple[Template, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """One kind of memory.
-
-    Attributes:
-        name: Its name.
-        type: The type of its memories.
-        importance: In [0, 1].
-        graded_by_money: Whether the sum decides the importance instead.
-        weight: How often it comes, among those of its type.
-        voices: Its memories: said in the first person, told with the person's name, and each
-            denied or no longer true.
-        queries: What asks for it.
-    """
-
-    name: str
-    type: MemoryType
-    importance: float
-    graded_by_money: bool
-    weight: float
-    voices: Mapping[Voice, tuple[Template, ...]]
-    queries: Queries
-
-
-@dataclass(frozen=True, slots=True)
-class Stress:
-    """Words around a memory that say how much it matters.
-
-    Attributes:
-        words: Each with the slot `text`.
-        change: What they add to the importance.
-    """
-
-    words: tuple[str, ...]
-    change: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Templates:
-    """All wordings of one half.
-
-    Attributes:
-        kinds: Kinds of memories, by type.
-        generic: Queries that ask for a type, by its name, for what is `important`, or for what is
-            `denied` or no longer so.
-        stresses: Words for importance.
-        echoes: Somebody else puts a query; slots `asker` and `query`.
-        hearsays: Somebody repeats a memory without claiming it; slots `asker` and `text`.
-        times: Words for times.
-    """
-
-    kinds: Mapping[MemoryType, tuple[Kind, ...]]
-    generic: Mapping[MemoryType | Literal["important", "denied"], Queries]
-    stresses: tuple[Stress, ...]
-    echoes: tuple[str, ...]
-    hearsays: tuple[str, ...]
-    times: tuple[TimePhrase, ...]
-
-
-@cache
-def templates(split: Split) -> Templates:
-    """Read the wordings of one half."""
-    given = read_toml(f"{split}_templates.toml")
-    kinds: dict[MemoryType, tuple[Kind, ...]] = {}
-    for kind in map(_kind, given["kinds"]):
-        kinds[kind.type] = (*kinds.get(kind.type, ()), kind)
-    return Templates(
-        kinds=kinds,
-        generic={each["asks"]: _queries(each) for each in given["generic"]},
-        stresses=tuple(Stress(tuple(each["words"]), each["change"]) for each in given["stresses"]),
-        echoes=_words(given["echoes"]),
-        hearsays=_words(given["hearsays"]),
-        times=tuple(TimePhrase(tuple(each["words"]), *each["days"]) for each in given["times"]),
-    )
-
-
-def template(text: str) -> Template:
-    """Read a sentence with slots."""
-    return Template(text, frozenset(name for _, name, _, _ in Formatter().parse(text) if name))
-
-
-def _kind(given: Mapping[str, Any]) -> Kind:
-    return Kind(
-        name=given["name"],
-        type=given["type"],
-        importance=given["importance"],
-        graded_by_money=given.get("graded_by") == "money",
-        weight=given["weight"],
-        voices={voice: _templates(given[voice]) for voice in VOICES},
-        queries=_queries(given),
-    )
-
-
-def _queries(given: Mapping[str, Any]) -> Queries:
-    return Queries(_templates(given["queries"]), _templates(given["mine"]))
-
-
-def _templates(texts: Sequence[str]) -> tuple[Template, ...]:
-    return tuple(map(template, texts))
-
-
-def _words(given: Sequence[Mapping[str, Sequence[str]]]) -> tuple[str, ...]:
-    return tuple(words for each in given for words in each["words"])
 
 
 # What the memories of one sample share: who, where, about what, with which numbers.
@@ -483,7 +258,7 @@ class GeneratedMemory:
 
 @dataclass(frozen=True, slots=True)
 class HardNegative:
-    """A memory that resembles the answer and is none.
+    """A memory that resembles the answer, but does not answer.
 
     Attributes:
         kind: What is wrong with it: `temporal` the same at another age; `type_confusion` another
@@ -558,11 +333,10 @@ class Wording:
     def _text(self, situation: Situation) -> str:
         text = self.template.text.format_map(situation.slots)
         if self.stress is not _PLAIN:
-            inside = self.stress.format(text=text)
             # "The tap" becomes "the tap" within a sentence; names and "I" stay as they are.
             opening = self.template.text[:2]
             movable = opening[0].isupper() and opening != "I " and self.stress[0] != "{"
-            text = self.stress.format(text=text[0].lower() + text[1:]) if movable else inside
+            text = self.stress.format(text=text[0].lower() + text[1:] if movable else text)
         text = text[0].upper() + text[1:]
         if self.voice.startswith("told"):
             return text
@@ -583,9 +357,10 @@ def draw_wording(
     stresses: tuple[Stress, ...],
 ) -> Wording:
     """Draw a sentence of that kind; one with everything that is asked, where there is one."""
-    said, told = (_holding(kind.voices[voice], asked) for voice in _DENIED)
-    if not said and not told:
-        said, told = (kind.voices[voice] for voice in _DENIED)
+    said, told = kind.voices["said"], kind.voices["told"]
+    holding = _holding(said, asked), _holding(told, asked)
+    if any(holding):
+        said, told = holding
     use_said = not told or (bool(said) and source.random() < 1 / 2)
     speaker = "user" if source.random() < _SHOWN_SPEAKER_SHARE else ""
     voice: Voice = "said" if use_said else "told"
@@ -707,7 +482,7 @@ def _chance(source: random.Random, share: float) -> bool:
     return source.random() < share
 
 
-# Makes the memories that resemble the answer and are none: one rule for each kind.
+# Makes the memories that resemble the answer, but do not answer: one rule for each kind.
 
 _RARE: tuple[NegativeKind, ...] = ("temporal", "number", "number")
 _DETAILS = frozenset({"thing", "choice", "task", "event"})
@@ -880,8 +655,6 @@ _MAKERS: Mapping[NegativeKind, Callable[[random.Random, Answer], GeneratedMemory
 
 # The generator: an endless supply of samples, the same ones for the same seed.
 
-_SPLITS = ("train", "test")
-
 
 def generate(split: Split, *, seed: int, count: int) -> Iterator[MemorySample]:
     """Generate samples one at a time.
@@ -896,12 +669,12 @@ def generate(split: Split, *, seed: int, count: int) -> Iterator[MemorySample]:
         count: How many.
 
     Raises:
-        InvalidInput: There is no such half, or `count` is negative.
+        InvalidInput: `split` is another word, or `count` is negative.
     """
-    if split not in _SPLITS:
-        raise InvalidInput("split", split, "there is no such half", "Take train or test.")
+    if split not in get_args(Split):
+        raise InvalidInput("split", split, "must be train or test", "Give one of them.")
     if count < 0:
-        raise InvalidInput("count", count, "it is negative", "Give how many samples to make.")
+        raise InvalidInput("count", count, "must be 0 or more", "Give how many samples to make.")
     return _stream(random.Random(f"{split} {seed}"), split, count)  # noqa: S311  no secret
 
 
@@ -1005,7 +778,7 @@ def generated_cases(*, count: int, seed: int) -> CaseSet:
     return CaseSet(
         name=GENERATED,
         cases=tuple(_case(number, sample) for number, sample in enumerate(samples, start=1)),
-        origin={"generator": "ekphory.training.memories", "split": "test", "seed": seed},
+        origin={"generator": __name__, "split": "test", "seed": seed},
     )
 
 

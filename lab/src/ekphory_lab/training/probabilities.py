@@ -206,20 +206,10 @@ class _Unscaled:
         return Calibration(slope=1.0, steepening=0.0, weight=0.0, intercept=0.0)
 
 
-def fused_with(fuse: Fuse, curves: ScopeCurves) -> Fuse:
-    """Return the same stage with other curves."""
-    return Fuse(
-        method=fuse.method,
-        lexical_weight=fuse.lexical_weight,
-        list_per_hit=fuse.list_per_hit,
-        calibration=curves,
-    )
-
-
 def _uncalibrated(preset: Pipeline) -> Pipeline:
     """Return a pipeline that needs no fitted constants."""
     stages = [
-        fused_with(stage, _Unscaled()) if isinstance(stage, Fuse) else stage
+        replace(stage, calibration=_Unscaled()) if isinstance(stage, Fuse) else stage
         for stage in preset.stages
         if stage.name not in ("calibrate", "reranker gate", "rerank")
     ]
@@ -444,7 +434,7 @@ def _asked(
 def _watched(preset: Pipeline, observer: _Observer, first_stage: ScopeCurves) -> Pipeline:
     """Return the stages up to where probabilities are given, with an observer in that place."""
     stages = [
-        fused_with(stage, first_stage) if isinstance(stage, Fuse) else stage
+        replace(stage, calibration=first_stage) if isinstance(stage, Fuse) else stage
         for stage in preset.stages
         if stage.number <= observer.number and stage.name != "calibrate"
     ]
@@ -595,11 +585,11 @@ def fit_probabilities(directory: Path, *, on_progress: Told) -> FittedFile:
             embedder=embedder,
             reranker=reranker if reads else None,
         )
-        asked = observed(
-            probability_scopes(directory),
-            searching,
-            on_progress=lambda told, name=name: on_progress(f"{name}: {told}"),  # type: ignore[misc]
-        )
+
+        def tell(told: str, name: str = name) -> None:
+            on_progress(f"{name}: {told}")
+
+        asked = observed(probability_scopes(directory), searching, on_progress=tell)
         fits[name] = fit_hits(asked, reads=reads)
     return FittedFile(
         kind=PROBABILITIES_KIND,

@@ -63,7 +63,7 @@ class QuestionGroup:
         source: Name of the data that it was made from.
         passages: What is searched; of a conversation `speaker: text`, one turn each.
         questions: What is asked; at least one.
-        placements: For each passage where it stands; None for what is no turn.
+        placements: For each passage where it stands; None for what is not a turn.
     """
 
     source: str

@@ -114,8 +114,8 @@ def read_recipe(name: str) -> Recipe:
     """Read a recipe of the checkout by its model's name, or any recipe's file.
 
     Raises:
-        DatasetError: The file holds no recipe.
-        InvalidInput: There is none of this name.
+        DatasetError: The file does not hold a recipe.
+        InvalidInput: No recipe has this name.
     """
     path = Path(name) if name.endswith(".toml") else RECIPES / f"{name}.toml"
     if not path.is_file():

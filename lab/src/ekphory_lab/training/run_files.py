@@ -216,10 +216,10 @@ def _changed(config: Any, row: Mapping[str, Any], mixes: Mapping[str, Any]) -> A
 
 
 def config_named(configs: Mapping[str, Config], name: str, **changes: int | None) -> Config:
-    """Return a configuration, with the changes that are no None.
+    """Return a configuration, with the changes that are not None.
 
     Raises:
-        InvalidInput: There is none of this name.
+        InvalidInput: No configuration has this name.
     """
     if name not in configs:
         raise InvalidInput(

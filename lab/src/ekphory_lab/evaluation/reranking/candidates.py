@@ -308,7 +308,7 @@ def read_candidate_sets(file: Path) -> dict[str, CandidateSet]:
     """Read all sets of a file, by name.
 
     Raises:
-        DatasetError: It is no such file, or is cut short.
+        DatasetError: The file does not hold sets of candidates, or is cut short.
     """
     sets: dict[str, CandidateSet] = {}
     for row in read_json_lines(file):

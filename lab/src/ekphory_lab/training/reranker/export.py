@@ -400,7 +400,7 @@ def unpack_reranker(source: Path, target: Path) -> None:
 
     Raises:
         MissingExtra: onnx or safetensors is not installed.
-        ModelError: The source is no such model.
+        ModelError: The source is not an exported reranker.
     """
     try:
         from safetensors.numpy import save_file

@@ -24,8 +24,8 @@ from ekphory_lab.training.memories import (
     MemorySample,
     NegativeKind,
     generate,
-    templates,
 )
+from ekphory_lab.training.memory_words import templates
 from ekphory_lab.training.question_groups import (
     WORDS,
     BaseModel,

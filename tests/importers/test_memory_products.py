@@ -63,7 +63,7 @@ def test_a_row_that_is_no_memory_is_reported_and_one_that_expires_later_will_exp
     lasting["expiration_date"] = "2999-01-01"
     rows = [{"id": "1", "memory": "a"}, {"id": "2", "name": "b"}, "text", lasting]
     (record,), broken = given(read_mem0, rows)
-    assert record["expires_at"] == datetime(2999, 1, 1, tzinfo=UTC)
+    assert record["expires_at"] == datetime(2999, 1, 2, tzinfo=UTC)
     fields = ("created_at", "row", "row")
     assert broken == [(f"m.json: element {place}", field) for place, field in enumerate(fields)]
     # Lists within lists without end are reported and not followed.

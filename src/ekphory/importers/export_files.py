@@ -108,9 +108,13 @@ def read_files(
         on_left_out: Called with the reason where a file, or a part of it, is passed over.
     """
     missing = dict(attached)
-    for member in list_members(path):
-        kind = next((kind for kind in _KINDS if kind.pattern.fullmatch(member)), None)
-        held = next((one for one in missing if one in member), None)
+    members = list(list_members(path))
+    beside = next((_folder(each) for each in members if CONVERSATIONS.fullmatch(each)), "")
+    for member in members:
+        # Another program's `users.json` may lie deeper in the same folder.
+        name = member.removeprefix(beside)
+        kind = next((kind for kind in _KINDS if kind.pattern.fullmatch(name)), None)
+        held = next((one for one in missing if _is_named(member, one)), None)
         if CONVERSATIONS.fullmatch(member):
             continue
         if held is not None:
@@ -121,6 +125,16 @@ def read_files(
             yield from _read_elements(path, member, source, kind, on_left_out)
     for _ in missing:
         on_left_out("attached file that is not in the export")
+
+
+def _folder(member: str) -> str:
+    return member[: member.rfind("/") + 1]
+
+
+def _is_named(member: str, file_id: str) -> bool:
+    """Return whether a file's name is an id, or begins with it before `-`, `_` or `.`."""
+    rest = PurePosixPath(member).name.removeprefix(file_id)
+    return rest != PurePosixPath(member).name and not rest[:1].isalnum()
 
 
 def _describe_file(member: str) -> str:
@@ -226,9 +240,9 @@ def _read_user(element: Element, source: str, on_left_out: LeaveOut) -> Iterator
 
 
 _KINDS = (
-    _Kind(re.compile(r"(?:.*/)?projects(?:/[^/]+)?\.json"), _read_project),
-    _Kind(re.compile(r"(?:.*/)?memor(?:y|ies)\.json"), _read_memories),
-    _Kind(re.compile(r"(?:.*/)?users?\.json"), _read_user),
+    _Kind(re.compile(r"projects(?:/[^/]+)?\.json"), _read_project),
+    _Kind(re.compile(r"memor(?:y|ies)\.json"), _read_memories),
+    _Kind(re.compile(r"users?\.json"), _read_user),
 )
 
 

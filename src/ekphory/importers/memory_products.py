@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -392,11 +393,16 @@ def _read_mem0_fields(row: Row) -> dict[str, object]:
     }
 
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
 def _read_expiry(row: Row) -> object:
     value = row.value.get("expiration_date")
     if value is None:
         return None
     moment = read_timestamp("expiration_date", value)
+    if isinstance(value, str) and _DAY.fullmatch(value.strip()):
+        moment += timedelta(days=1)  # it holds until the end of that day
     if moment <= now_utc():
         raise InvalidInput(
             "expiration_date", value, "has passed", "Remove it to import this memory all the same"

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from ekphory.atomic_write import write_aside
 from ekphory.documents.tree import FAILURES_FOLDER
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.importers.source import ImportedRecord, Unreadable, parse_object
@@ -99,12 +100,12 @@ class FailuresFile:
         for candidate in self._candidates:
             try:
                 candidate.parent.mkdir(exist_ok=True)
-                kept = self._leave_others(_read_lines(candidate)) if candidate.exists() else []
-                self._stream = candidate.open("w", encoding="utf-8", errors="surrogateescape")
+                if candidate.exists():
+                    _replace_lines(candidate, self._leave_others(_read_lines(candidate)))
+                self._stream = candidate.open("a", encoding="utf-8", errors="surrogateescape")
             except OSError as error:
                 reasons.append(f"{candidate}: {error.strerror}")
             else:
-                self._stream.writelines(kept)
                 self.path = candidate
                 return self._stream
         raise InvalidInput(
@@ -131,12 +132,18 @@ class FailuresFile:
                 if not kept:
                     candidate.unlink()
                 elif len(kept) < len(lines):
-                    candidate.write_text("".join(kept), encoding="utf-8", errors="surrogateescape")
+                    _replace_lines(candidate, kept)
 
 
 def _read_lines(path: Path) -> list[str]:
     with path.open(encoding="utf-8", errors="surrogateescape") as stream:
         return list(stream)
+
+
+def _replace_lines(path: Path, lines: list[str]) -> None:
+    """Replace a file whole, so that no crash takes the lines that stay."""
+    with write_aside(path) as part:
+        part.write_text("".join(lines), encoding="utf-8", errors="surrogateescape")
 
 
 def failures_file(path: Path, wanted: Path | None) -> FailuresFile:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 from ekphory.documents.blocks import NoteFacts
@@ -157,7 +158,12 @@ def _is_markdown(file: Path) -> bool:
 
 
 def _read_front_matter(file: Path) -> tuple[NoteFacts, int]:
-    """Return what the top of a note says, and the first line below it."""
+    """Return what the top of a note says, and the first line below it.
+
+    Without PyYAML, which `[docs]` installs, it stays text.
+    """
+    if find_spec("yaml") is None:
+        return NoteFacts(), 1
     with file.open("rb") as stream:
         opening = stream.read(LONGEST_FRONT_MATTER).removeprefix(codecs.BOM_UTF8)
     text = opening.decode("utf-8", errors="replace").replace("\r\n", "\n")

@@ -28,7 +28,7 @@ from ekphory.retrieval.stages.shape import PINNED, RULES
 from ekphory.scope import DEFAULT_NAME, Scope, get_owner
 from ekphory.search import MOST_HITS, NEWEST, SearchResult
 from ekphory.service.episodes import FACETS, Selection, Uids, around
-from ekphory.service.handles import Handles, Place
+from ekphory.service.handles import FEATURES, Handles, Place
 from ekphory.store.protocol import IntArray, Order
 from ekphory.transfer import read_exported
 from ekphory.types import (
@@ -570,6 +570,8 @@ class Inspection:
         with self._handles.engine() as engine:
             engine.store.version()
             columns = engine.store.scan_fields(in_view(scope, EVERYTHING), names)
+        said = np.array([not project.endswith(FEATURES) for project in columns["project"]], bool)
+        columns = {name: values[said] for name, values in columns.items()}
         owners = [
             f"{org or DEFAULT_NAME} / {project or DEFAULT_NAME}"
             for org, project in zip(columns["org"], columns["project"], strict=True)

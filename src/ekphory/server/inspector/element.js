@@ -56,3 +56,15 @@ function furnished(made, attributes, children) {
   made.append(...given.filter((child) => child !== null && child !== undefined && child !== false));
   return made;
 }
+
+const TYPING_PAUSE = 200;
+
+// Act after a form was changed, once the typing rests, unless its view was left meanwhile.
+export function afterInput(view, form, act) {
+  let waiting = null;
+  form.addEventListener("input", (event) => {
+    clearTimeout(waiting);
+    const pause = event.target.name === "text" ? TYPING_PAUSE : 0;
+    waiting = setTimeout(() => view.hidden || act(), pause);
+  });
+}

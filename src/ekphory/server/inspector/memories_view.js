@@ -2,7 +2,7 @@
 
 import { note } from "./address.js";
 import { answering } from "./answering.js";
-import { el, emptyState } from "./element.js";
+import { afterInput, el, emptyState } from "./element.js";
 import { count } from "./format.js";
 import { memoryCard } from "./memory_card.js";
 import { nothingKept } from "./nothing_kept.js";
@@ -12,7 +12,6 @@ import { askProject } from "./server.js";
 import { timeline } from "./timeline.js";
 
 const SIZE = 20;
-const PAUSE = 200;
 const FACETS = ["pool", "type", "session", "user", "source"];
 
 export function memoriesView(section) {
@@ -20,7 +19,6 @@ export function memoriesView(section) {
   const answer = answering(section.querySelector(".results"));
   const { since, until, least_importance: least, least_shown: leastShown } = form.elements;
   let page = 0;
-  let typing = null;
   // Where there is room for them, the filters are seen at once.
   form.querySelector("details").open = matchMedia("(min-width: 40rem)").matches;
 
@@ -69,10 +67,7 @@ export function memoriesView(section) {
     return [picture, pages, el("ol", { class: "memories", "aria-label": "Memories" }, memories.map(memoryCard))];
   }
 
-  form.addEventListener("input", (event) => {
-    clearTimeout(typing);
-    typing = setTimeout(reload, event.target.name === "text" ? PAUSE : 0);
-  });
+  afterInput(section, form, reload);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", (event) => {
     event.preventDefault();

@@ -2,7 +2,7 @@
 
 import { go, link, remember } from "./address.js";
 import { answering } from "./answering.js";
-import { el, emptyState, notice } from "./element.js";
+import { afterInput, el, emptyState, notice } from "./element.js";
 import { counted, milliseconds, moment } from "./format.js";
 import { pager } from "./pager.js";
 import { fill, standard } from "./question_form.js";
@@ -11,14 +11,12 @@ import { found } from "./search_view.js";
 import { askProject } from "./server.js";
 
 const SIZE = 25;
-const PAUSE = 200;
 const SURFACES = { server: "the server", mcp: "MCP", python: "Python", "command line": "the command line" };
 
 export function recordedView(section) {
   const form = section.querySelector("form");
   const answer = answering(section.querySelector(".results"));
   let page = 0;
-  let typing = null;
 
   const filters = () => Object.fromEntries(["text", "surface", "preset"].map((name) => [name, form.elements[name].value]));
   const chosen = () => Object.fromEntries(Object.entries(filters()).filter(([name, value]) => value !== standard(form.elements[name])));
@@ -64,10 +62,7 @@ export function recordedView(section) {
       notice(`${counted(cleared, "record was", "records were")} removed.`, "calm"));
   }
 
-  form.addEventListener("input", (event) => {
-    clearTimeout(typing);
-    typing = setTimeout(() => go("recorded", chosen()), event.target.name === "text" ? PAUSE : 0);
-  });
+  afterInput(section, form, () => go("recorded", chosen()));
   form.addEventListener("submit", (event) => event.preventDefault());
   section.querySelector("#recorded-clear").addEventListener("click", clear);
   return { open, clear: answer.clear };

@@ -138,7 +138,7 @@ def read_recorded(environment: Mapping[str, str] | None = None) -> int:
     """Return how many searches are to be recorded, which `EKPHORY_RECORD_SEARCHES` says.
 
     Raises:
-        InvalidInput: It is no number from 0 to 10,000.
+        InvalidInput: It is not a number from 0 to 10,000.
     """
     name = f"{PREFIX}RECORD_SEARCHES"
     given = read_variable(name, environment) or "0"

@@ -250,7 +250,7 @@ def read_expiration(day: str | date | None) -> datetime | None:
     """Return the moment at which a memory expires that holds until the end of that day, in UTC.
 
     Raises:
-        InvalidInput: It is no day.
+        InvalidInput: It is not a date.
     """
     if day is None:
         return None

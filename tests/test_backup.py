@@ -71,7 +71,9 @@ def test_what_is_restored_is_what_was_backed_up(kitchen, tmp_path, name):
 
 def test_a_backup_holds_the_files_of_one_state_alone(kitchen):
     with hold_newest_state(kitchen) as state:
-        folders = [held.path.split("/")[1] for held in state.files]
+        paths = [held.path.split("/") for held in state.files]
+        folders = [path[1] for path in paths if path[0] == "memories.lance"]
+        assert [path[1] for path in paths if path[0] == "revisions.lance"].count("_versions") == 1
     assert folders.count("_versions") == 1
     assert folders.count("_indices") > 0
     assert folders.count("_deletions") > 0

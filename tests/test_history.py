@@ -158,7 +158,10 @@ def test_an_update_keeps_earlier_versions_out_of_view(moved):
     # An update replaces the given fields and keeps the others.
     found = moved.get("home")
     assert (found.text, found.importance) == ("Lives in Bonn", 0.9)
-    assert (found.producer, found.metadata, found.at.day) == ("Anna", {"n": 1}, 1)
+    assert (found.producer, found.metadata) == ("Anna", {"n": 1})
+    # A new text is of now, not of when the earlier one was said.
+    assert found.at == found.created_at
+    assert moved.history("home")[-1].at.isoformat() == "2026-05-01T00:00:00+00:00"
     # Earlier versions are kept as history each under an id of its own.
     versions = moved.history("home")
     assert texts(versions) == ["Lives in Bonn", "Lives in Oslo", "Lives in Rome"]

@@ -29,6 +29,7 @@ from ekphory.store.lance_snapshot import (
     LanceSnapshot,
     hold_newest_state,
 )
+from ekphory.store.ledger import LEDGER_FOLDER
 from ekphory.store.protocol import CURRENT
 from ekphory.types import Progress, ignore_progress, now_utc
 
@@ -114,7 +115,8 @@ def decode_contents(text: bytes, *, where: str) -> Contents:
 def _is_ours(entry: FileEntry) -> bool:
     """Whether a file may be written where the backup says."""
     path = PurePosixPath(entry.path)
-    inside = path.parts[:1] == (TABLE_FOLDER,) or entry.path == CATALOG_FILE
+    folders = ((TABLE_FOLDER,), (LEDGER_FOLDER,))
+    inside = path.parts[:1] in folders or entry.path == CATALOG_FILE
     plain = ".." not in path.parts and "\\" not in entry.path and ":" not in entry.path
     return inside and plain and _SHA256.fullmatch(entry.sha256) is not None
 

@@ -42,6 +42,8 @@ class Settings:
         config: The YAML file that configures the retrieval agent.
         record_searches: How many of the newest searches are recorded beside the store, for the
             inspector, up to 10,000; by default none.
+        detect_changes: `0` for a store whose new memories are not compared with earlier ones; by
+            default they are.
         daemon: `0` for a command line that neither asks nor starts a resident process; by default
             it does both.
         org: The organisation of the scope; by default unbound.
@@ -69,6 +71,7 @@ class Settings:
     extraction: str | None = None
     config: str | None = None
     record_searches: str | None = None
+    detect_changes: str | None = None
     daemon: str | None = None
     org: str | None = None
     project: str | None = None
@@ -129,6 +132,19 @@ def read_variable(name: str, environment: Mapping[str, str] | None = None) -> st
     """Read a variable that a configuration names, as in `$OPENAI_API_KEY`; None if empty."""
     given = os.environ if environment is None else environment
     return given.get(name, "").strip() or None
+
+
+def read_detects_changes(environment: Mapping[str, str] | None = None) -> bool:
+    """Return whether new memories are compared with earlier ones: unless it is switched off.
+
+    Raises:
+        InvalidInput: `EKPHORY_DETECT_CHANGES` is neither `0` nor `1`.
+    """
+    name = f"{PREFIX}DETECT_CHANGES"
+    given = read_variable(name, environment) or "1"
+    if given not in ("0", "1"):
+        raise InvalidInput(name, given, "must be 0 or 1", "Give 0 to switch it off")
+    return given == "1"
 
 
 MOST_RECORDED = 10_000

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ekphory.config import read_detects_changes
+from ekphory.detect import ChangeDetector
 from ekphory.errors import EmbedderMismatch, InvalidInput, StoreError
+from ekphory.models.changes import BUNDLED, ChangeReader, bundled_change_reader
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
 from ekphory.models.late_bound import find_late_bound
 from ekphory.retrieval.lexical import TERMS_VERSION
+from ekphory.retrieval.revisions import SnapshotLinks
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.retrieval.stages.shape import PinnedRules
 from ekphory.store.lance import LanceStore
+from ekphory.store.ledger import Ledger
 from ekphory.store.protocol import SCHEMA_VERSION, Store, StoreHealth, StoreIdentity
 from ekphory.store.writer import UpkeepState, Writer, make_lock
 from ekphory.threads import ForkSafeLock, run_after_fork
@@ -27,6 +33,9 @@ class Engine:
     Attributes:
         uri: Directory or Lance URI.
         store, writer, snapshots, embedder: Its parts.
+        ledger: What was decided on which memory supersedes which.
+        links: The ledger's decisions, by the rows of a snapshot.
+        detector: Compares what was written with what was there.
         pinned: Which rules every search finds.
         process: Id of the process that opened it; a fork has none of its threads.
     """
@@ -36,6 +45,9 @@ class Engine:
     writer: Writer
     snapshots: Snapshots
     embedder: EmbeddingModel
+    ledger: Ledger
+    links: SnapshotLinks
+    detector: ChangeDetector
     pinned: PinnedRules
     process: int = field(default_factory=os.getpid)
 
@@ -108,6 +120,7 @@ def _close_all() -> None:
 
 
 def _close(engine: Engine) -> None:
+    engine.detector.close()
     engine.writer.close()
     engine.store.close()
 
@@ -116,14 +129,25 @@ def _make_engine(uri: str, embedder: EmbeddingModel) -> Engine:
     identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
     store = LanceStore.open(uri, identity)
     _check_identity(uri, store, embedder)
+    ledger = Ledger(uri)
+    writer = Writer(store, make_lock(uri), upkeep=UpkeepState(None if "://" in uri else Path(uri)))
+    snapshots = Snapshots(store, find_late_bound(embedder))
     return Engine(
         uri,
         store,
-        Writer(store, make_lock(uri), upkeep=UpkeepState(None if "://" in uri else Path(uri))),
-        Snapshots(store, find_late_bound(embedder)),
+        writer,
+        snapshots,
         embedder,
+        ledger,
+        SnapshotLinks(ledger),
+        ChangeDetector(store, writer, snapshots, ledger, reader=_find_reader()),
         PinnedRules(store.fetch),
     )
+
+
+def _find_reader() -> Callable[[], ChangeReader] | None:
+    is_there = BUNDLED.is_dir() and read_detects_changes()
+    return bundled_change_reader if is_there else None
 
 
 def _check_identity(uri: str, store: Store, embedder: EmbeddingModel) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
+from ekphory.detect import CALLER, revision_id
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MemoryNotFound
 from ekphory.filters.lance_sql import matches
@@ -13,7 +14,7 @@ from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter, IsN
 from ekphory.scope import Scope, owned_like
 from ekphory.store.protocol import CURRENT, Order, first_key
 from ekphory.types import MemoryRecord, is_storable, now_utc
-from ekphory.write import WRITABLE_FIELDS, make_draft, prepare, to_stored
+from ekphory.write import WRITABLE_FIELDS, make_draft, make_ledger, prepare, to_stored
 
 # Reading without ranking.
 
@@ -166,15 +167,45 @@ def _replace(
         )
         successor = to_stored(prepared, first_key(after=version))
         record = replace(successor.record, supersedes=version_id)
+        make_ledger(engine)
+        _carry_over(engine, key, successor.key, all_of_them=before.text == record.text)
         engine.store.supersede(key, history, replace(successor, record=record, fingerprint=None))
+        engine.detector.wake()
         return record
 
     return engine.writer.submit(write).result()
 
 
+def _carry_over(engine: Engine, key: int, successor: int, *, all_of_them: bool) -> None:
+    """Let the decisions on a memory hold for its new version, which has another row.
+
+    Those of a model were on its text, so a new text is judged anew. They are noted before the
+    version is written: one that names a row which never came acts on nothing.
+    """
+    entries = engine.ledger.read().entries.values()
+    kept = [
+        each
+        for each in entries
+        if key in (each.older_key, each.newer_key)
+        and each.revision.state != "undone"
+        and (all_of_them or each.revision.decided_by == CALLER)
+    ]
+    moved = []
+    for each in kept:
+        keys = tuple(successor if old == key else old for old in (each.older_key, each.newer_key))
+        name = revision_id(each.owner, (keys[0], keys[1]))
+        revision = replace(each.revision, id=name)
+        moved.append(replace(each, revision=revision, older_key=keys[0], newer_key=keys[1]))
+    if moved:
+        engine.ledger.append(moved)
+
+
 def _change(before: MemoryRecord, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the new version; what was predicted of another text is left out."""
-    outdated = before.predicted if "text" in changes else frozenset()
+    """Return the fields of the new version; what was predicted of another text is left out.
+
+    A new text is of now, unless it is said of when it is.
+    """
+    outdated: set[str] = {*before.predicted, "at"} if "text" in changes else set()
     kept = {name: getattr(before, name) for name in WRITABLE_FIELDS if name not in outdated}
     return kept | {"predicted": before.predicted - changes.keys()} | dict(changes)
 
@@ -232,5 +263,11 @@ def hide_one(engine: Engine, scope: Scope, memory_id: str) -> int:
 
 
 def purge(engine: Engine) -> None:
-    """Rewrite the data files without what was deleted."""
-    engine.writer.submit(engine.store.purge).result()
+    """Rewrite the data files without what was deleted, the ledger's too."""
+
+    def write() -> None:
+        engine.store.purge()
+        keys = set(engine.store.keys(CURRENT).tolist())
+        engine.ledger.purge(lambda entry: {entry.older_key, entry.newer_key} <= keys)
+
+    engine.writer.submit(write).result()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import urlsplit
 
-from ekphory import engine, history, resident, search, transfer, write
+from ekphory import engine, history, resident, revise, search, transfer, write
 from ekphory.agent.provider import AgentOptions, cancellable
 from ekphory.agent.session import Searches, agent_search
 from ekphory.config import read_recorded, read_settings
@@ -37,7 +37,10 @@ from ekphory.types import (
     MemoryRecord,
     MemoryType,
     Progress,
+    Revision,
+    RevisionKind,
     Scalar,
+    SupersededUse,
     TimeUse,
     WriteReport,
     ignore_progress,
@@ -226,6 +229,7 @@ class Memory:
         context: Sequence[Turn] = (),
         time: TimeUse = "boost",
         timezone: str | tzinfo = "UTC",
+        superseded: SupersededUse = "recede",
         agent_mode: bool = False,
         agent_options: AgentOptions | None = None,
     ) -> SearchResult:
@@ -249,6 +253,9 @@ class Memory:
                 for; `filter` returns nothing else; `ignore` reads no time.
             timezone: Where the days of the query begin and end: a name of the IANA database,
                 or a `tzinfo`.
+            superseded: What becomes of memories that later ones replace, correct or end: `recede`
+                puts them below, and above where the question asks for the past; `hide` leaves them
+                out; `ignore` ranks as if nothing superseded anything.
             agent_mode: Follow the question from memory to memory where one lookup is not enough;
                 the result has a `retrieval_trace`. See `docs/agent.md`.
             agent_options: How the agent works; None reads the configuration.
@@ -267,6 +274,7 @@ class Memory:
             context=read_dialogue(context),
             time=time,
             timezone=timezone,
+            superseded=superseded,
         )
         with TraceSpan("search", k=k, agent_mode=agent_mode) as span:
             if agent_mode:
@@ -321,8 +329,9 @@ class Memory:
         """Replace fields of a memory; the earlier version is kept as history.
 
         The memory keeps its id; the earlier version gets one of its own, named by `supersedes`.
-        With a new text, a type or importance that was predicted is predicted anew, and one that
-        was given stays. One that is given here counts as given from then on.
+        A new text is of now, unless `at` says otherwise; a type or importance that was predicted
+        is predicted anew with it, and one that was given stays. One that is given here counts as
+        given from then on.
 
         Raises:
             MemoryNotFound: There is none with that id in this scope.
@@ -339,6 +348,85 @@ class Memory:
         changes = {name: value for name, value in given.items() if value is not None}
         with TraceSpan("update"):
             return history.update(self._engine, self.scope, id, changes)
+
+    def supersede(
+        self,
+        old: str,
+        *,
+        by: str,
+        kind: RevisionKind = "replaces",
+        at: str | datetime | None = None,
+    ) -> Revision:
+        """Note that one memory supersedes another; nothing of either is changed.
+
+        Searches put the older one below from then on, and say so. `unsupersede` takes it back.
+
+        Args:
+            old: Id of the memory that does not hold any more.
+            by: Id of the one that takes its place, in the same org, project, user, agent and pool.
+            kind: What it does to the older one.
+            at: When that took effect; None for when the newer one happened.
+
+        Raises:
+            MemoryNotFound: There is none with one of the ids in this scope.
+            ScopeError: They are of different scopes or pools.
+            InvalidInput: They are the same memory, or a value cannot be used.
+        """
+        return revise.supersede(self._engine, self.scope, old, by=by, kind=kind, at=at)
+
+    def unsupersede(self, *, revision: str | None = None, batch: str | None = None) -> int:
+        """Take back one decision, or all of a batch, whoever made it; returns how many.
+
+        Raises:
+            InvalidInput: There is none in this scope, or both or neither were given.
+        """
+        return revise.unsupersede(self._engine, self.scope, revision=revision, batch=batch)
+
+    def conflicts(self, *, scan: bool = False, limit: int = 100) -> tuple[Revision, ...]:
+        """Return the decisions that are not sure enough to act, the newest first.
+
+        `supersede` confirms one, `unsupersede` sets one aside.
+
+        Args:
+            scan: Whether all memories of the scope are compared first, such as those that were
+                written by an earlier ekphory; what is sure enough acts then.
+            limit: Most of them.
+        """
+        return revise.conflicts(self._engine, self.scope, scan=scan, limit=limit)
+
+    def settle(self, timeout: float | None = None) -> None:
+        """Wait until all that was written has been compared with earlier memories.
+
+        Raises:
+            TimeoutError: It takes longer than so many seconds; the work goes on.
+        """
+        self._engine.detector.settle(timeout=timeout)
+
+    def timeline(
+        self, topic: str, *, k: int = 20, now: str | datetime | None = None
+    ) -> tuple[revise.State, ...]:
+        """Return the states of a topic in the order in which they held.
+
+        Args:
+            topic: Words that name it, as for `search`.
+            k: Most states, the newest ones.
+            now: The moment it is asked; None for the current one.
+        """
+        found = self.search(topic, k=max(k, 10), now=now, superseded="ignore")
+        return revise.timeline(self._engine, self.scope, [hit.id for hit in found], k=k)
+
+    def profile(
+        self, *, user: str | None = None, k: int = 50, now: str | datetime | None = None
+    ) -> tuple[revise.ProfileEntry, ...]:
+        """Return the lasting facts and preferences that hold now, the most important first.
+
+        Args:
+            user: Whose; None for all that the scope sees.
+            k: Most entries.
+            now: The moment it is asked; None for the current one.
+        """
+        moment = now_utc() if now is None else to_utc(now, field="now")
+        return revise.profile(self._engine, self.scope, user=user, k=k, now=moment)
 
     def forget(
         self,
@@ -551,6 +639,12 @@ class AsyncMemory:
     count = _awaitable(Memory.count)
     history = _awaitable(Memory.history)
     update = _awaitable(Memory.update)
+    supersede = _awaitable(Memory.supersede)
+    unsupersede = _awaitable(Memory.unsupersede)
+    conflicts = _awaitable(Memory.conflicts)
+    settle = _awaitable(Memory.settle)
+    timeline = _awaitable(Memory.timeline)
+    profile = _awaitable(Memory.profile)
     forget = _awaitable(Memory.forget)
     export = _awaitable(Memory.export)
     health = _awaitable(Memory.health)

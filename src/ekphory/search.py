@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NoReturn, get_args, overload
 
@@ -44,15 +44,18 @@ from ekphory.retrieval.pipeline import (
     read_candidates,
 )
 from ekphory.retrieval.presets import preset
+from ekphory.retrieval.revisions import RevisionLink, RevisionLinks
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.scope import Scope
 from ekphory.store.protocol import CURRENT
 from ekphory.types import (
+    EPOCH,
     STANDARD_POOLS,
     Hit,
     MemoryRecord,
     ResultOrder,
     StageTrace,
+    SupersededUse,
     TimeUse,
     Trace,
     are_strings,
@@ -284,6 +287,7 @@ class Question:
     context: Sequence[str] = ()
     time: TimeUse = "boost"
     timezone: str | tzinfo = "UTC"
+    superseded: SupersededUse = "recede"
 
     def __post_init__(self) -> None:
         if not isinstance(self.query, str):
@@ -299,6 +303,9 @@ class Question:
         if self.time not in get_args(TimeUse):
             uses = " or ".join(repr(use) for use in get_args(TimeUse))
             self._refuse("time", "must be a use of time", f"Give {uses}")
+        if self.superseded not in get_args(SupersededUse):
+            uses = " or ".join(repr(use) for use in get_args(SupersededUse))
+            self._refuse("superseded", "must say what becomes of it", f"Give {uses}")
         find_zone(self.timezone)
 
     def _refuse(self, name: str, problem: str, remedy: str) -> NoReturn:
@@ -331,11 +338,13 @@ def search(
         pinned=engine.pinned.rows(snapshot, visible),
         time=question.time,
         timezone=question.timezone,
+        superseded=question.superseded,
     )
     resources = _resources(
         engine, scope, question, models, RememberedRecords(snapshot.records.fetch)
     )
-    state = SearchState(request, snapshot, resources, question.query)
+    links = engine.links.of(snapshot)
+    state = SearchState(request, snapshot, resources, question.query, links=links)
     detail = {}
     if question.context and not any(_READS_CONTEXT & stage.gives for stage in pipeline.stages):
         detail["context"] = f"no stage of {pipeline.name!r} reads it"
@@ -346,7 +355,7 @@ def search(
         state, trace = pipeline.run(state)
         trace = Trace(trace.preset, (opened, *trace.stages))
     else:
-        listed = _newest(snapshot, request)
+        listed = _newest(snapshot, request, links)
         state = replace(state, candidates=listed, order="newest")
         trace = Trace(NEWEST, (opened,))
     if engine.store.index_is_due():
@@ -411,8 +420,10 @@ def _check_pools(pools: Sequence[str], snapshot: ScopeSnapshot) -> None:
             raise InvalidInput("pools", pool, "no such pool in this scope", remedy)
 
 
-def _newest(snapshot: ScopeSnapshot, request: SearchRequest) -> Candidates:
+def _newest(snapshot: ScopeSnapshot, request: SearchRequest, links: RevisionLinks) -> Candidates:
     rows = np.flatnonzero(request.visible)
+    if request.superseded == "hide":
+        rows = np.array([row for row in rows.tolist() if not links.successor(row)], np.int64)
     if len(rows) > request.k:
         # Sorting is left with those that can be among the newest at all.
         moments = snapshot.columns.at[rows]
@@ -432,9 +443,18 @@ def _hits(state: SearchState) -> tuple[Hit, ...]:
         named = ((name, float(values[place])) for name, values in candidates.scores.items())
         # A stage that scored only some candidates left the others without a number.
         scores = {name: score for name, score in named if not math.isnan(score)}
-        text = state.texts.get(int(candidates.rows[place]), record.text)
-        hits.append(Hit(record.id, text, scores["probability"], scores, record))
+        row = int(candidates.rows[place])
+        text = state.texts.get(row, record.text)
+        hit = Hit(record.id, text, scores["probability"], scores, record)
+        hits.append(_mark_superseded(hit, state.links.successor(row), state))
     return tuple(hits)
+
+
+def _mark_superseded(hit: Hit, link: RevisionLink | None, state: SearchState) -> Hit:
+    if link is None or not state.request.visible[link.newer]:
+        return hit
+    since = EPOCH + timedelta(microseconds=link.since)
+    return replace(hit, superseded_by=link.newer_id, since=since)
 
 
 def _is_probability(value: object) -> bool:

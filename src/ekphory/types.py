@@ -123,6 +123,9 @@ class Hit:
         score: Calibrated probability in [0, 1] that this memory answers the query.
         scores: Raw scores by the name of what gave them (for example `cosine`, `bm25`, `fused`).
         memory: The whole record.
+        superseded_by: Id of the memory that replaces, corrects or ends what this one says; None
+            where it stands.
+        since: When that took effect; None where it stands.
     """
 
     id: str
@@ -130,6 +133,8 @@ class Hit:
     score: float
     scores: Mapping[str, float]
     memory: MemoryRecord
+    superseded_by: str | None = None
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +172,46 @@ class WriteReport:
     failed: list[Failure]
     ids: tuple[str, ...] = ()
     sampled: tuple[str, ...] = ()
+
+
+# Revisions: what a later memory means for an earlier one.
+
+RevisionKind = Literal["replaces", "corrects", "ends", "restates", "excepts", "plans"]
+"""What the newer memory does: gives another value; says that the older one was never true; says
+that it is over; says the same again; tells of an exception for a while; tells of an intention."""
+RevisionState = Literal["active", "conflict", "undone"]
+"""It acts; it waits for somebody to look; it was taken back, or set aside."""
+SupersededUse = Literal["recede", "hide", "ignore"]
+"""What a search does with what is superseded: puts it below, leaves it out, or nothing."""
+
+SUPERSEDING: tuple[RevisionKind, ...] = ("replaces", "corrects", "ends")
+"""After these the older memory does not hold any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """One decision on two memories, as the ledger has it.
+
+    Attributes:
+        id: Of the decision; the same two memories always have the same.
+        batch: What was decided together, and can be undone together.
+        older, newer: Ids of the two memories.
+        kind: What the newer one does to the older one.
+        probability: That this is so, in [0, 1]; 1 where a caller decided.
+        decided_by: `caller`, the name of a model, or `chat:` and the name of a language model.
+        decided_at: When; timezone-aware UTC.
+        state: Whether it acts.
+    """
+
+    id: str
+    batch: str
+    older: str
+    newer: str
+    kind: RevisionKind
+    probability: float
+    decided_by: str
+    decided_at: datetime
+    state: RevisionState
 
 
 # Traces of searches; the text of memories is never in them.

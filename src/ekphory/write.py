@@ -19,6 +19,7 @@ import numpy as np
 
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, ScopeError
+from ekphory.filters.tree import EVERYTHING
 from ekphory.models.embedder import FloatMatrix
 from ekphory.models.late_bound import PredictedTraits, average_traits, read_passages
 from ekphory.prompting.recall_block import strip_recall_blocks
@@ -470,9 +471,22 @@ def _append(engine: Engine, waiting: Sequence[tuple[Scope, list[Prepared]]]) -> 
         new += fresh
         outcomes.append(CommitOutcome(len(fresh), ids))
     if new:
+        make_ledger(engine)
         delete_expired(engine, found, {_identity(entry.draft) for entry in new})
         append_after(engine, version, new)
+        engine.detector.wake()
     return outcomes
+
+
+def make_ledger(engine: Engine) -> None:
+    """Make the store's ledger where it has none; the caller holds the writer's lock.
+
+    What the store holds by then was written before there were ledgers, and is compared only by
+    `conflicts(scan=True)`.
+    """
+    if engine.ledger.read().judged_to is None:
+        keys = engine.store.keys(EVERYTHING)
+        engine.ledger.make(judged_to=int(keys[-1]) if len(keys) else 0)
 
 
 def append_after(engine: Engine, version: int, new: list[Prepared]) -> None:

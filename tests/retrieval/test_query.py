@@ -16,6 +16,7 @@ from ekphory.retrieval.query import (
     CUES,
     DEEPEST,
     INTENTS,
+    TENSES,
     QueryClass,
     Removal,
     classify_query,
@@ -76,7 +77,7 @@ def test_white_space_around_a_query_says_nothing(text):
     assert classify_query(f"  {text}\n") == classify_query(text)
 
 
-@pytest.mark.parametrize("cue", CUES, ids=lambda cue: cue.signal)
+@pytest.mark.parametrize("cue", [*CUES, *TENSES], ids=lambda cue: cue.signal)
 def test_the_example_of_a_cue_holds_one_of_its_phrases(cue):
     said = f" {' '.join(words_of(cue.example))} "
     assert any(f" {' '.join(words_of(each))} " in said or each in said for each in cue.phrases)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import onnxruntime
@@ -102,8 +102,18 @@ class OnnxSession:
         inputs = {"input_ids": _pad(ids), "attention_mask": _pad(mask)}
         if type_ids is not None:
             inputs["token_type_ids"] = _pad(type_ids)
+        return self.compute(outputs, inputs)
+
+    def compute(
+        self, outputs: Sequence[str], inputs: Mapping[str, NDArray[Any]]
+    ) -> list[FloatMatrix]:
+        """Compute outputs from inputs of these names.
+
+        Raises:
+            ModelError: The graph cannot take these inputs.
+        """
         try:
-            return cast(list[FloatMatrix], self._session.run(list(outputs), inputs))
+            return cast(list[FloatMatrix], self._session.run(list(outputs), dict(inputs)))
         except _ERRORS as error:
             raise self._failure("cannot be run", error) from error
 

@@ -18,10 +18,11 @@ from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.reranker import RerankingModel
 from ekphory.retrieval.gate import GateDecision
+from ekphory.retrieval.revisions import RevisionLinks
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.spans import TraceSpan
 from ekphory.store.protocol import IntArray, ScoreArray
-from ekphory.types import MemoryRecord, ResultOrder, StageTrace, TimeUse, Trace
+from ekphory.types import MemoryRecord, ResultOrder, StageTrace, SupersededUse, TimeUse, Trace
 
 if TYPE_CHECKING:
     from ekphory.retrieval.query import QueryClass
@@ -106,6 +107,7 @@ class SearchRequest:
         pinned: Rows that are found and come first whatever they score.
         time: What a time in the query's words does.
         timezone: Where the days of the query begin and end.
+        superseded: What becomes of memories that later ones supersede.
     """
 
     query: str
@@ -117,6 +119,7 @@ class SearchRequest:
     pinned: IntArray = field(default_factory=lambda: NO_ROWS)
     time: TimeUse = "boost"
     timezone: str | tzinfo = "UTC"
+    superseded: SupersededUse = "recede"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +221,7 @@ class SearchState:
         notes: What the last stage has to say about itself, for the trace.
         degraded: Why the last stage used something lesser than it should have; None if it did not.
         order: What the candidates are ordered by, once stages are through.
+        links: The revisions that act within the snapshot.
     """
 
     request: SearchRequest
@@ -234,6 +238,7 @@ class SearchState:
     notes: Mapping[str, object] | None = None
     degraded: str | None = None
     order: ResultOrder = "score"
+    links: RevisionLinks = field(default_factory=RevisionLinks)
 
 
 # The whole memories behind candidates.

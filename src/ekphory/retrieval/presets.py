@@ -14,6 +14,7 @@ from ekphory.retrieval.rerank import turns_blend
 from ekphory.retrieval.stages.find import Fuse, SearchPools, SearchTime
 from ekphory.retrieval.stages.query import ClassifyQuery, CleanQuery, ExpandQuery, Hyde, ReadTime
 from ekphory.retrieval.stages.rerank import Calibrate, GateReranker, Rerank
+from ekphory.retrieval.stages.revise import OrderRevisions
 from ekphory.retrieval.stages.shape import (
     Cut,
     Diversify,
@@ -57,6 +58,7 @@ FAST = Pipeline(
         FavourTime(),
         ListTime(),
         Calibrate(),
+        OrderRevisions(),
         Cut(),
     ],
     summary="By words alone, without a model.",
@@ -83,6 +85,7 @@ BALANCED = Pipeline(
             asks="chosen",
         ),
         Calibrate(),
+        OrderRevisions(),
         PinRules(),
         Cut(),
     ],
@@ -98,6 +101,7 @@ RRF = Pipeline(
         Weigh(),
         _NEWER_FIRST,
         Calibrate(),
+        OrderRevisions(),
         PinRules(),
         Cut(),
     ],
@@ -123,6 +127,7 @@ ACCURATE = Pipeline(
             seconds=2.0,
         ),
         Calibrate(),
+        OrderRevisions(),
         PinRules(),
         Cut(),
     ],
@@ -163,6 +168,7 @@ MEMORY_SPARK = Pipeline(
         GateReranker(mode="hard"),
         Rerank(candidates=40, query_form="question"),
         Calibrate(),
+        OrderRevisions(),
         Diversify(trade_off=0.9, among_per_hit=2),
         ExpandParents(among_per_hit=2),
         PinRules(),

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 from ekphory.errors import InvalidInput
 
@@ -92,6 +92,19 @@ class Cue:
     hints: QueryHints = NO_HINTS
 
 
+Tense = Literal["present", "past", "first"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenseCue:
+    """Phrases that ask for the same state of what changed; likewise."""
+
+    signal: str
+    tense: Tense
+    example: str
+    phrases: tuple[str, ...]
+
+
 # A mark between words counts as a word, so that no phrase reaches across it.
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[?!;,](?=\s+\w)")
 # A sentence ends where a word of five letters or more does, so that "Dr. Novak" stays whole.
@@ -108,15 +121,30 @@ def _read_cues() -> tuple[Cue, ...]:
     return tuple(
         Cue(
             **{name: value for name, value in rule.items() if name not in ("phrases", "hints")},
-            phrases=tuple(" ".join(phrase.split()) for phrase in rule["phrases"].split(",")),
+            phrases=_split_phrases(rule["phrases"]),
             hints=QueryHints(**rule.get("hints", {})),
         )
         for rule in _RULES["cue"]
     )
 
 
-def _by_first_word(cues: Iterable[Cue]) -> Mapping[str, Sequence[tuple[tuple[str, ...], Cue]]]:
-    phrases: dict[str, list[tuple[tuple[str, ...], Cue]]] = defaultdict(list)
+def _read_tenses() -> tuple[TenseCue, ...]:
+    return tuple(
+        TenseCue(**rule | {"phrases": _split_phrases(rule["phrases"])}) for rule in _RULES["tense"]
+    )
+
+
+def _split_phrases(listed: str) -> tuple[str, ...]:
+    return tuple(" ".join(phrase.split()) for phrase in listed.split(","))
+
+
+AnyCue = TypeVar("AnyCue", Cue, TenseCue)
+
+
+def _by_first_word(
+    cues: Iterable[AnyCue],
+) -> Mapping[str, Sequence[tuple[tuple[str, ...], AnyCue]]]:
+    phrases: dict[str, list[tuple[tuple[str, ...], AnyCue]]] = defaultdict(list)
     for cue in cues:
         for phrase in cue.phrases:
             if not _UNSPACED.search(phrase):
@@ -125,6 +153,12 @@ def _by_first_word(cues: Iterable[Cue]) -> Mapping[str, Sequence[tuple[tuple[str
     return {
         first: sorted(each, key=lambda found: -len(found[0])) for first, each in phrases.items()
     }
+
+
+def _list_unspaced(cues: Iterable[AnyCue]) -> tuple[tuple[str, AnyCue], ...]:
+    return tuple(
+        (phrase, cue) for cue in cues for phrase in cue.phrases if _UNSPACED.search(phrase)
+    )
 
 
 def words_of(text: str) -> list[str]:
@@ -144,11 +178,9 @@ def _split_word(word: str) -> tuple[str, ...]:
 _BEFORE_IS = frozenset(
     "what which who whom whose where why when how i we he she they it that here there".split()
 )
-CUES = _read_cues()
-_PHRASES = _by_first_word(CUES)
-_UNSPACED_MARKS = tuple(
-    (phrase, cue) for cue in CUES for phrase in cue.phrases if _UNSPACED.search(phrase)
-)
+CUES, TENSES = _read_cues(), _read_tenses()
+_PHRASES, _TENSE_PHRASES = _by_first_word(CUES), _by_first_word(TENSES)
+_UNSPACED_MARKS, _UNSPACED_TENSES = _list_unspaced(CUES), _list_unspaced(TENSES)
 
 
 def classify_query(text: str) -> QueryClass:
@@ -162,6 +194,43 @@ def classify_query(text: str) -> QueryClass:
     intent = _heaviest(cues)
     signals = tuple(dict.fromkeys(cue.signal for cue in cues))
     return QueryClass(intent, _complexity(asked, words), signals, _hints(cues, intent))
+
+
+@dataclass(frozen=True, slots=True)
+class AskedState:
+    """Which state of a thing that changed a question asks for.
+
+    Attributes:
+        tense: The `present` one, also where nothing says otherwise; an earlier one (`past`); or
+            the `first` one.
+        signals: Names of the cues that say so; no text.
+    """
+
+    tense: Tense
+    signals: tuple[str, ...] = ()
+
+
+def asked_state(text: str) -> AskedState:
+    """Say which state of a thing that changed `text` asks for."""
+    asked = _find_questions(text[-MOST_CHARACTERS:])
+    words = words_of(asked)
+    found = {cue.tense: cue for cue in _tenses_in(words, asked)}
+    # "still" and "now" ask for the present, whatever else is said.
+    for tense in ("present", "first", "past"):
+        if tense in found:
+            return AskedState(tense, (found[tense].signal,))
+    return AskedState("present")
+
+
+def _tenses_in(words: Sequence[str], text: str) -> Iterator[TenseCue]:
+    place = 0
+    while place < len(words):
+        phrase, cue = _phrase_at(words, place, _TENSE_PHRASES) or ((words[place],), None)
+        if cue is not None:
+            yield cue
+        place += len(phrase)
+    if not text.isascii():
+        yield from (cue for mark, cue in _UNSPACED_TENSES if mark in text)
 
 
 def depth_factor(query_class: QueryClass | None) -> float:
@@ -185,7 +254,7 @@ def _find_questions(text: str) -> str:
 def _cues_in(words: Sequence[str], text: str) -> Iterator[Cue]:
     place = 0
     while place < len(words):
-        phrase, cue = _phrase_at(words, place) or ((words[place],), None)
+        phrase, cue = _phrase_at(words, place, _PHRASES) or ((words[place],), None)
         if cue is not None and (cue.intent or cue.hints.given):
             yield cue
         place += len(phrase)
@@ -193,8 +262,12 @@ def _cues_in(words: Sequence[str], text: str) -> Iterator[Cue]:
         yield from (cue for mark, cue in _UNSPACED_MARKS if mark in text)
 
 
-def _phrase_at(words: Sequence[str], place: int) -> tuple[tuple[str, ...], Cue] | None:
-    for phrase, cue in _PHRASES.get(words[place], ()):
+def _phrase_at(
+    words: Sequence[str],
+    place: int,
+    phrases: Mapping[str, Sequence[tuple[tuple[str, ...], AnyCue]]],
+) -> tuple[tuple[str, ...], AnyCue] | None:
+    for phrase, cue in phrases.get(words[place], ()):
         if tuple(words[place : place + len(phrase)]) == phrase:
             return phrase, cue
     return None

@@ -25,9 +25,11 @@ from ekphory.store.lance_table import (
     ALL_ROWS,
     connect,
     find_manifest,
+    find_manifests,
     list_needed_files,
     translate_lance_errors,
 )
+from ekphory.store.ledger import LEDGER_FOLDER, has_ledger
 from ekphory.store.protocol import (
     CURRENT,
     IntArray,
@@ -359,15 +361,26 @@ def hold_newest_state(directory: Path) -> Iterator[StateFiles]:
             manifest = find_manifest(directory / TABLE_FOLDER, state.version)
             content = manifest.read_bytes()
             needed = [manifest, *list_needed_files(directory / TABLE_FOLDER, content)]
+            needed += _list_ledger_files(directory)
             files = tuple(_hold(path, directory, opened) for path in needed)
             _check(state, files, directory)
             memories, history = state.count(CURRENT), state.count(_HISTORY)
         yield StateFiles(state.version, state.identity, memories, history, files)
 
 
+def _list_ledger_files(directory: Path) -> list[Path]:
+    """Return the files of the ledger's newest state; none where there is no ledger."""
+    if not has_ledger(str(directory)):
+        return []
+    table = directory / LEDGER_FOLDER
+    manifests = find_manifests(table / "_versions")
+    manifest = manifests[max(manifests)]
+    return [manifest, *list_needed_files(table, manifest.read_bytes())]
+
+
 def _check(state: LanceSnapshot, files: tuple[HeldFile, ...], directory: Path) -> None:
     folders = {PurePosixPath(held.path).parent.name for held in files}
-    data = sum("/data/" in held.path for held in files)
+    data = sum(held.path.startswith(f"{TABLE_FOLDER}/data/") for held in files)
     if data < state.fragments() or not state.index_folders() <= folders:
         raise StoreError(
             f"{directory}: files of version {state.version} are missing. "

@@ -1,0 +1,131 @@
+"""The scenarios of facts that change: statements, how each two are related, and questions.
+
+They lie in `changes/`, in plain text: `changes/README.md` tells the form.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, get_args
+
+from ekphory.errors import DatasetError
+from ekphory.models.changes import CHANGE_KINDS, ChangeKind, StatementPair
+from ekphory.types import MemoryRecord
+
+CHANGES = Path(__file__).parent / "changes"
+Part = Literal["training", "fitting", "held back"]
+"""What a scenario is for: the weights, the probabilities, or to measure."""
+_OTHER_PARTS: dict[int, Part] = {0: "fitting", 1: "held back"}
+_PARTS_IN_ALL = 10
+_HEAD = re.compile(r"== ([\w-]+): (.+)")
+_STATEMENT = re.compile(r"([a-z]) (\d{4}-\d\d-\d\d) ([^:|]{1,40}): (.+)")
+_RELATION = re.compile(r"([a-z])>([a-z]) ([a-z-]+)")
+_QUESTION = re.compile(r"\?(past)? ?(.+?) = ([a-z](?:,[a-z])*)")
+
+
+@dataclass(frozen=True, slots=True)
+class StateQuestion:
+    """A question about what changed.
+
+    Attributes:
+        text: The question.
+        answers: Keys of the statements any of which answers.
+        is_past: Whether it asks for an earlier state.
+    """
+
+    text: str
+    answers: tuple[str, ...]
+    is_past: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Dated statements about one topic.
+
+    Attributes:
+        name: File and line.
+        shape: What kind of change it tells of.
+        statements: By key, in the order of their dates.
+        relations: What the newer means for the older, by their keys; others are unrelated.
+        questions: Asked after all of them.
+    """
+
+    name: str
+    shape: str
+    statements: dict[str, MemoryRecord] = field(default_factory=dict)
+    relations: dict[tuple[str, str], ChangeKind] = field(default_factory=dict)
+    questions: list[StateQuestion] = field(default_factory=list)
+
+    @property
+    def part(self) -> Part:
+        """What it is for, by a hash of its first statement, so that it stays so."""
+        first = next(iter(self.statements.values())).text
+        number = hashlib.sha256(first.encode()).digest()[0] % _PARTS_IN_ALL
+        return _OTHER_PARTS.get(number, "training")
+
+    def pairs(self) -> Iterator[tuple[StatementPair, ChangeKind]]:
+        """Yield each two statements and how the newer one is related to the older one."""
+        keys = list(self.statements)
+        for place, older in enumerate(keys):
+            for newer in keys[place + 1 :]:
+                pair = StatementPair(self.statements[older], self.statements[newer])
+                yield pair, self.relations.get((older, newer), "unrelated")
+
+
+def read_scenarios(folder: Path = CHANGES) -> list[Scenario]:
+    """Read all files of a folder, in the order of their names.
+
+    Raises:
+        DatasetError: A line cannot be read, or names what is not there.
+    """
+    return [each for path in sorted(folder.glob("*.txt")) for each in _read_file(path)]
+
+
+def scenarios_for(part: Part, scenarios: Iterable[Scenario]) -> list[Scenario]:
+    """Return the scenarios of one part."""
+    return [each for each in scenarios if each.part == part]
+
+
+def count_kinds(pairs: Sequence[tuple[StatementPair, ChangeKind]]) -> dict[ChangeKind, int]:
+    """Return how many pairs there are of each kind."""
+    return {kind: sum(found == kind for _, found in pairs) for kind in CHANGE_KINDS}
+
+
+def _read_file(path: Path) -> Iterator[Scenario]:
+    scenario: Scenario | None = None
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        if head := _HEAD.fullmatch(line):
+            if scenario is not None:
+                yield scenario
+            scenario = Scenario(f"{path.name}:{number}", head[1])
+        elif scenario is None or not _read_line(scenario, line):
+            raise DatasetError(f"{path}:{number}: is no line of a scenario: {line[:60]!r}.")
+    if scenario is not None:
+        yield scenario
+
+
+def _read_line(scenario: Scenario, line: str) -> bool:
+    """Add what a line says; return whether it could be read."""
+    if found := _STATEMENT.fullmatch(line):
+        at = datetime.fromisoformat(found[2]).replace(hour=12, tzinfo=UTC)
+        scenario.statements[found[1]] = MemoryRecord(
+            id=found[1], text=found[4], at=at, created_at=at, producer=found[3].strip()
+        )
+        return True
+    if found := _RELATION.fullmatch(line):
+        kind = found[3].replace("-", " ")
+        known = kind in get_args(ChangeKind) and {found[1], found[2]} <= scenario.statements.keys()
+        scenario.relations[found[1], found[2]] = kind  # type: ignore[assignment]
+        return known
+    if found := _QUESTION.fullmatch(line):
+        answers = tuple(found[3].split(","))
+        scenario.questions.append(StateQuestion(found[2], answers, found[1] is not None))
+        return set(answers) <= scenario.statements.keys()
+    return False

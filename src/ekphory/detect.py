@@ -1,0 +1,407 @@
+"""Finding, after a write, which earlier memories a new one replaces, corrects, ends or repeats.
+
+A thread of its own compares what was written with the nearest earlier memories of the same exact
+scope (org, project, user, agent and pool), asks the change reader about each two, and adds what it
+decides to the ledger. No write waits for it. How far it has come stands in the ledger, so that
+what a crash left undone is done by whoever opens the store next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from ekphory.errors import EkphoryError, StoreClosed
+from ekphory.filters.tree import And, Comparison, Field, Filter
+from ekphory.models.changes import CHANGE_KINDS, ChangeReader, StatementPair
+from ekphory.retrieval.dense import Wanted
+from ekphory.retrieval.snapshot import ScopeSnapshot, Snapshots
+from ekphory.scope import get_owner, owned_in_any_session
+from ekphory.spans import TraceSpan
+from ekphory.store.ledger import Ledger, LedgerEntry
+from ekphory.store.protocol import IntArray, ScoreArray, Store
+from ekphory.store.writer import Writer
+from ekphory.time_words.parse import read_time
+from ekphory.types import (
+    REFERENCE_POOLS,
+    SUPERSEDING,
+    MemoryRecord,
+    Revision,
+    RevisionKind,
+    RevisionState,
+    now_utc,
+    to_microseconds,
+)
+
+NEAREST_BY_MEANING = 6
+NEAREST_BY_WORDS = 4
+LEAST_COSINE = 0.25
+LEAST_WORDS = 0.12
+"""Share of what the words of a memory could score at most that an earlier one must reach."""
+_NOT_COMPARED = (*REFERENCE_POOLS, "shared_rules")
+"""Pools of documents, and of rules that people wrote for every prompt."""
+_QUIET_SECONDS, _LONGEST_WAIT = 0.2, 2.0
+_CHUNK = 64
+_PAUSE = 5.0
+EXCEPTION_LASTS = timedelta(days=14)
+"""An exception whose end nobody told is over then."""
+_ASSISTANTS = frozenset({"assistant", "ai", "model", "bot"})
+_TOOLS = frozenset({"tool", "function", "document", "system"})
+
+_log = logging.getLogger("ekphory")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What two memories are to each other.
+
+    Attributes:
+        kind: What the newer one does.
+        probability: That it does.
+        state: Whether the decision acts, or waits for somebody to look.
+    """
+
+    kind: RevisionKind
+    probability: float
+    state: RevisionState
+
+
+def judge(
+    probabilities: Sequence[float], pair: StatementPair, reader: ChangeReader
+) -> Verdict | None:
+    """Return what is decided on two memories from the probability of each kind; None for nothing.
+
+    What a tool or an assistant said never acts on what a person said.
+    """
+    by_kind = dict(zip(CHANGE_KINDS, map(float, probabilities), strict=True))
+    limits = reader.thresholds
+    ended = sum(by_kind[kind] for kind in SUPERSEDING)
+    first = max(SUPERSEDING, key=lambda kind: by_kind[kind])
+    if ended >= limits.acts:
+        acts = _authority(pair.newer) >= _authority(pair.older)
+        return Verdict(first, ended, "active" if acts else "conflict")
+    for kind in _BESIDE:
+        if by_kind[kind] >= limits.acts:
+            return Verdict(kind, by_kind[kind], "active")
+    return Verdict(first, ended, "conflict") if ended >= limits.shows else None
+
+
+_BESIDE: tuple[RevisionKind, ...] = ("restates", "excepts", "plans")
+
+
+def _authority(record: MemoryRecord) -> int:
+    """Return 2 for what a person said, 1 for an assistant, 0 for a tool or a document."""
+    said_by = {record.role.lower(), record.producer.lower()}
+    if said_by & _TOOLS:
+        return 0
+    return 1 if said_by & _ASSISTANTS else 2
+
+
+CALLER = "caller"
+"""Who decided, where a caller of `supersede` did."""
+
+
+def revision_id(owner: Sequence[str | None], keys: tuple[int, int]) -> str:
+    """Return the id of the decision on two rows of one owner, always the same."""
+    text = json.dumps([*owner, *keys])
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def exact_scope(record: MemoryRecord) -> Filter:
+    """Return the condition for memories of the same owner and pool, in any session."""
+    pool = Comparison(Field("pool"), "eq", record.pool)
+    return And((owned_in_any_session(record), pool))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    older_key: int
+    newer_key: int
+    pair: StatementPair
+
+
+class ChangeDetector:
+    """Compares what was written with what was there. Safe for several threads.
+
+    Args:
+        store, writer, snapshots, ledger: Of the store.
+        reader: Gives the model, which is loaded with the first comparison; None compares nothing.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer,
+        snapshots: Snapshots,
+        ledger: Ledger,
+        *,
+        reader: Callable[[], ChangeReader] | None,
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._snapshots = snapshots
+        self._ledger = ledger
+        self._reader = reader
+        self._thread: threading.Thread | None = None
+        self._changed = threading.Condition()
+        self._woken_at: float | None = None
+        self._busy = False
+        self._urgent = False
+        self._closing = False
+        self._failure: EkphoryError | None = None
+
+    def wake(self) -> None:
+        """Look soon at what was written; return at once."""
+        if self._reader is None:
+            return
+        with self._changed:
+            if self._closing:
+                return
+            self._woken_at = self._woken_at or time.monotonic()
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="ekphory-detector", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify_all()
+
+    def settle(self, *, timeout: float | None = None) -> None:
+        """Wait until everything that was written is compared.
+
+        Raises:
+            TimeoutError: It took longer.
+            EkphoryError: The comparison fails.
+        """
+        if self._reader is None:
+            return
+        until = None if timeout is None else time.monotonic() + timeout
+        self.wake()
+        with self._changed:
+            self._urgent = True
+            self._changed.notify_all()
+            try:
+                while self._busy or self._woken_at is not None:
+                    left = None if until is None else until - time.monotonic()
+                    if left is not None and left <= 0:
+                        raise TimeoutError(
+                            f"Memories were still being compared after {timeout:g} seconds. "
+                            "Wait longer; the work goes on meanwhile."
+                        )
+                    if self._failure is not None:
+                        raise self._failure
+                    self._changed.wait(left)
+            finally:
+                self._urgent = False
+
+    def close(self) -> None:
+        """End the thread after what it is just reading; the rest is done by the next one."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def compare(self, keys: Sequence[int], *, batch: str) -> list[LedgerEntry]:
+        """Compare memories with earlier and later ones of their scopes, and note what is decided.
+
+        What the ledger has a decision on is not asked again.
+
+        Args:
+            keys: Rows of current memories; one that is gone is passed over.
+            batch: What the decisions belong to.
+        """
+        by_scope: dict[tuple[object, ...], list[int]] = defaultdict(list)
+        records = self._store.fetch(keys)
+        for key, record in sorted(records.items()):
+            if record.superseded_by is None and record.pool not in _NOT_COMPARED:
+                by_scope[(*get_owner(record), record.pool)].append(key)
+        found: list[LedgerEntry] = []
+        for members in by_scope.values():
+            found += self._compare_in_scope(members, records, batch)
+        return found
+
+    def note(self, entries: Sequence[LedgerEntry], *, judged_to: int | None = None) -> int:
+        """Add decisions to the ledger; return how many of them are new there.
+
+        Args:
+            entries: The decisions.
+            judged_to: Key of the last row that was compared; None for a part of them.
+        """
+
+        def write() -> int:
+            known = self._ledger.read().entries
+            new = [entry for entry in entries if entry.revision.id not in known]
+            if new or judged_to is not None:
+                self._ledger.append(new, judged_to=judged_to)
+            return len(new)
+
+        return self._writer.submit(write).result()
+
+    # The thread.
+
+    def _run(self) -> None:
+        while self._wait():
+            try:
+                self._catch_up()
+            except StoreClosed:
+                return
+            except EkphoryError as error:
+                _log.warning("memories were not compared, which is tried again: %s", error)
+                with self._changed:
+                    self._failure = error
+                    self._changed.notify_all()
+                    self._changed.wait_for(lambda: self._closing, _PAUSE)
+                    self._woken_at = self._woken_at or time.monotonic()
+            finally:
+                with self._changed:
+                    self._busy = False
+                    self._changed.notify_all()
+
+    def _wait(self) -> bool:
+        """Wait for a write, and then for a quiet moment; return whether there is work."""
+        with self._changed:
+            while not self._closing:
+                if self._woken_at is None:
+                    self._changed.wait()
+                    continue
+                waited = time.monotonic() - self._woken_at
+                if self._urgent or waited >= _QUIET_SECONDS:
+                    self._woken_at = None
+                    self._busy = True
+                    return True
+                self._changed.wait(_QUIET_SECONDS - waited)
+            return False
+
+    def _catch_up(self) -> None:
+        state = self._ledger.read()
+        if state.judged_to is None:
+            return
+        self._store.version()
+        keys = self._store.scan(And(()), after_key=state.judged_to).key.tolist()
+        for start in range(0, len(keys), _CHUNK):
+            if self._closing:
+                return
+            chunk = keys[start : start + _CHUNK]
+            with TraceSpan("compare", memories=len(chunk)) as span:
+                entries = self.compare(chunk, batch=uuid.uuid4().hex[:16])
+                span.note(decided=len(entries))
+            self.note(entries, judged_to=chunk[-1])
+        self._failure = None
+
+    # One scope.
+
+    def _compare_in_scope(
+        self, keys: Sequence[int], records: dict[int, MemoryRecord], batch: str
+    ) -> list[LedgerEntry]:
+        snapshot = self._snapshots.of(exact_scope(records[keys[0]]))
+        known = self._ledger.read().entries
+        pairs: dict[tuple[int, int], _Pair] = {}
+        nearest = {key: self._nearest(snapshot, key) for key in keys}
+        others = self._store.fetch(sorted({each for found in nearest.values() for each in found}))
+        for key, found in nearest.items():
+            for other in found:
+                if other in others:
+                    each = _in_order((key, records[key]), (other, others[other]))
+                    pairs[each.older_key, each.newer_key] = each
+        asked = [
+            each
+            for numbers, each in pairs.items()
+            if revision_id(get_owner(each.pair.older), numbers) not in known
+        ]
+        if not asked or self._reader is None:
+            return []
+        reader = self._reader()
+        decided = []
+        for each, row in zip(asked, reader.read([each.pair for each in asked]), strict=True):
+            verdict = judge(row.tolist(), each.pair, reader)
+            if verdict is not None:
+                decided.append(_make_entry(each, verdict, decided_by=reader.name, batch=batch))
+        return decided
+
+    def _nearest(self, snapshot: ScopeSnapshot, key: int) -> list[int]:
+        """Return keys of the memories that are likeliest to be about the same."""
+        keys = snapshot.columns.key
+        row = int(np.searchsorted(keys, key))
+        if row == len(keys) or keys[row] != key or len(keys) < 2:
+            return []
+        found = {*_by_meaning(snapshot, row), *_by_words(snapshot, row)}
+        return [int(keys[each]) for each in sorted(found - {row})]
+
+
+def _by_meaning(snapshot: ScopeSnapshot, row: int) -> Iterable[int]:
+    now = int(snapshot.columns.at[row])
+    vector = snapshot.dense.first_vectors(np.array([row], np.int64), now=now)[0]
+    visible = np.ones(len(snapshot), np.bool_)
+    wanted = Wanted(nearest=NEAREST_BY_MEANING + 1, visible=visible, now=now)
+    rows, scores = snapshot.dense.begin(vector, wanted)(np.empty(0, np.int64))
+    return _best(rows, scores, most=NEAREST_BY_MEANING + 1, least=LEAST_COSINE)
+
+
+def _by_words(snapshot: ScopeSnapshot, row: int) -> Iterable[int]:
+    columns = snapshot.columns
+    end = int(columns.term_counts[: row + 1].sum())
+    terms = np.unique(columns.terms[end - int(columns.term_counts[row]) : end])
+    scores, bound = snapshot.lexical.scores(terms)
+    rows = np.arange(len(snapshot), dtype=np.int64)
+    return _best(rows, scores, most=NEAREST_BY_WORDS + 1, least=LEAST_WORDS * bound)
+
+
+def _best(rows: IntArray, scores: ScoreArray, *, most: int, least: float) -> Iterable[int]:
+    if len(rows) > most:
+        chosen = np.argpartition(-scores, most - 1)[:most]
+        rows, scores = rows[chosen], scores[chosen]
+    return [int(each) for each in rows[scores >= least]]
+
+
+def _in_order(first: tuple[int, MemoryRecord], second: tuple[int, MemoryRecord]) -> _Pair:
+    older, newer = sorted((first, second), key=lambda each: (each[1].at, each[0]))
+    return _Pair(older[0], newer[0], StatementPair(older[1], newer[1]))
+
+
+def _make_entry(each: _Pair, verdict: Verdict, *, decided_by: str, batch: str) -> LedgerEntry:
+    older, newer = each.pair.older, each.pair.newer
+    keys = each.older_key, each.newer_key
+    revision = Revision(
+        id=revision_id(get_owner(older), keys),
+        batch=batch,
+        older=older.id,
+        newer=newer.id,
+        kind=verdict.kind,
+        probability=round(verdict.probability, 6),
+        decided_by=decided_by,
+        decided_at=now_utc(),
+        state=verdict.state,
+    )
+    until = find_exception_end(newer) if verdict.kind == "excepts" else None
+    return LedgerEntry(
+        revision=revision,
+        owner=get_owner(newer),
+        pool=newer.pool,
+        older_key=each.older_key,
+        newer_key=each.newer_key,
+        since=newer.at,
+        until=until,
+    )
+
+
+def find_exception_end(record: MemoryRecord) -> datetime:
+    """Return when an exception ends that a memory tells of: as it says, or a fortnight later."""
+    reading = read_time(record.text, now=record.at)
+    ends = [
+        reference.interval.end
+        for reference in reading.references
+        if reference.interval is not None and reference.interval.end is not None
+    ]
+    ahead = [end for end in ends if to_microseconds(end) > to_microseconds(record.at)]
+    return max(ahead, default=record.at + EXCEPTION_LASTS)

@@ -1,0 +1,259 @@
+"""Runs a change reader on the CPU with ONNX Runtime.
+
+The model is the upper half of an encoder: it takes the hidden states that the lower layers of the
+bundled reranker give, so that its own weights are few. It reads
+
+    [CLS] producer: older statement (8 May 2023) [SEP] producer: newer statement (2 June 2024) [SEP]
+
+with type id 0 up to and with the first [SEP], and 1 after it. Of a long statement the window that
+shares most words with the other one is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from ekphory.errors import ModelError
+from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds, StatementPair
+from ekphory.models.embedder import (
+    find_best_piece,
+    find_best_tokens,
+    list_distinct_words,
+    replace_lone_surrogates,
+)
+from ekphory.models.model_record import (
+    MODEL_FILE,
+    RECORD_FILE,
+    TOKENIZER_FILE,
+    read_checked,
+    read_reranker_record,
+)
+from ekphory.models.onnx_reranker import PairTokens
+from ekphory.models.onnx_session import BatchedRun, OnnxSession, load_tokenizer
+from ekphory.models.reranker import bundled_directory
+from ekphory.threads import Workers
+from ekphory.types import MemoryRecord, format_date
+
+MOST_STATEMENT_TOKENS = 80
+"""The date included, which is never cut."""
+LAYOUT_NAME = "ekphory-change-1"
+_KIND = "change reader"
+_LOGITS, _HIDDEN, _MASK = "logits", "hidden", "attention_mask"
+
+
+class StatementLayout:
+    """Turns pairs of statements into tokens. Safe to call from several threads."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Take a BERT-like tokenizer, which is copied."""
+        own = Tokenizer.from_str(tokenizer.to_str())
+        own.no_padding()
+        own.no_truncation()
+        own.encode_special_tokens = True
+        self._tokenizer = own
+        start, end = own.token_to_id("[CLS]"), own.token_to_id("[SEP]")
+        if start is None or end is None:
+            raise ModelError(
+                "The tokenizer knows no [CLS] or [SEP]. Give that of a BERT-like model."
+            )
+        self._start, self._end = int(start), int(end)
+
+    def pairs(self, pairs: Sequence[StatementPair]) -> list[PairTokens]:
+        """Tokenise pairs."""
+        return [self._pair(pair) for pair in pairs]
+
+    def _pair(self, pair: StatementPair) -> PairTokens:
+        first = [self._start, *self._statement(pair.older, pair.newer), self._end]
+        second = [*self._statement(pair.newer, pair.older), self._end]
+        return PairTokens(first + second, [0] * len(first) + [1] * len(second))
+
+    def _statement(self, record: MemoryRecord, other: MemoryRecord) -> list[int]:
+        date = self._ids(f"({format_date(record.at)})")
+        room = MOST_STATEMENT_TOKENS - len(date)
+        text = replace_lone_surrogates(record.indexed_text)
+        ids = self._ids(text) if len(text) <= MOST_STATEMENT_TOKENS * 20 else None
+        if ids is None or len(ids) > room:
+            words = list_distinct_words(replace_lone_surrogates(other.text))
+            piece = find_best_piece(text, words, most_tokens=MOST_STATEMENT_TOKENS)
+            ids = self._ids(piece)
+            if len(ids) > room:
+                offsets = self._tokenizer.encode(piece, add_special_tokens=False).offsets
+                start, end = find_best_tokens(piece, offsets, words, most=room)
+                ids = ids[start:end]
+        return [*ids, *date]
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+# The lower layers: those of the bundled reranker.
+
+SHARED_OUTPUT = "LayerNormalization_54_0"
+"""What the second of its six layers gives."""
+
+
+class SharedLayers:
+    """The lower layers of a bundled reranker, as they are in its file."""
+
+    def __init__(self, directory: Path, *, output: str = SHARED_OUTPUT) -> None:
+        """Load them.
+
+        Raises:
+            ModelError: A file is missing or changed.
+        """
+        record = read_reranker_record(directory)
+        self.revision = record.revision
+        self.tokenizer = load_tokenizer(directory / TOKENIZER_FILE, record.files[TOKENIZER_FILE])
+        model = read_checked(directory / MODEL_FILE, record.files[MODEL_FILE])
+        self._session = OnnxSession(cut_graph(model, output), name=str(directory))
+        self._output = output
+
+    def run(self, pairs: Sequence[PairTokens]) -> NDArray[np.float32]:
+        """Return the hidden states of a batch, shape (pairs, tokens, width)."""
+        ids, type_ids = [pair.ids for pair in pairs], [pair.type_ids for pair in pairs]
+        (hidden,) = self._session.run([self._output], ids, type_ids=type_ids)
+        return hidden
+
+
+def cut_graph(model: bytes, output: str) -> bytes:
+    """Return the part of an ONNX model that ends with one of its tensors, as its only output.
+
+    A model is a message of Protocol Buffers whose field 7 is the graph; of a graph field 1 is a
+    node, in the order in which they are computed, and field 12 an output. Weights that nothing uses
+    any more are dropped by ONNX Runtime.
+
+    Raises:
+        ModelError: No node computes that tensor.
+    """
+    parts = []
+    for number, field, content in _fields(model):
+        parts.append(field if number != _GRAPH else _as_field(_GRAPH, _cut(content, output)))
+    return b"".join(parts)
+
+
+_GRAPH, _NODE, _OUTPUT = 7, 1, 12
+_NODES_OUTPUT = 2
+_WITH_LENGTH = 2
+
+
+def _cut(graph: memoryview, output: str) -> bytes:
+    parts, done = [], False
+    for number, field, content in _fields(graph):
+        if number == _NODE and not done:
+            parts.append(field)
+            named = [bytes(each) for part, _, each in _fields(content) if part == _NODES_OUTPUT]
+            done = output.encode() in named
+        elif number not in (_NODE, _OUTPUT):
+            parts.append(field)
+    if not done:
+        raise ModelError(f"No node of the model gives {output!r}. Reinstall ekphory.")
+    return b"".join([*parts, _as_field(_OUTPUT, _as_field(1, output.encode()))])
+
+
+def _fields(message: bytes | memoryview) -> Iterator[tuple[int, memoryview, memoryview]]:
+    """Yield the fields of a message: number, the whole field, and its content."""
+    view, place = memoryview(message), 0
+    while place < len(view):
+        start = place
+        tag, place = _read_number(view, place)
+        if tag & 7 == _WITH_LENGTH:
+            length, place = _read_number(view, place)
+            end = place + length
+        else:
+            end = _read_number(view, place)[1] if tag & 7 == 0 else place + _FIXED[tag & 7]
+        yield tag >> 3, view[start:end], view[place:end]
+        place = end
+
+
+_FIXED = {1: 8, 5: 4}
+
+
+def _read_number(view: memoryview, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = view[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return value, place
+
+
+def _as_field(number: int, content: bytes) -> bytes:
+    written, length = bytearray([number << 3 | _WITH_LENGTH]), len(content)
+    while length > 0x7F:
+        written.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes([*written, length]) + content
+
+
+# The reader.
+
+
+class OnnxChangeReader:
+    """A change reader in a directory of `model.onnx` and `model.json`.
+
+    Attributes:
+        name: Name and revision.
+        thresholds: As its record says.
+    """
+
+    def __init__(self, directory: Path, *, threads: int = 1) -> None:
+        """Load the model and the layers that it shares.
+
+        Raises:
+            ModelError: A file is missing or changed, or belongs to another reranker.
+        """
+        record = _read_record(directory)
+        shared = SharedLayers(bundled_directory(record["shared"]["name"]))
+        if shared.revision != record["shared"]["revision"]:
+            raise ModelError(
+                f"{directory}: was trained above revision {record['shared']['revision']} of "
+                f"{record['shared']['name']}, and this is {shared.revision}. Train it anew."
+            )
+        self.name = f"{record['name']}@{record['revision']}"
+        self.thresholds = ChangeThresholds(**record["thresholds"])
+        self._temperature = float(record["temperature"])
+        self._shared = shared
+        self._layout = StatementLayout(shared.tokenizer)
+        model = read_checked(directory / MODEL_FILE, record["files"][MODEL_FILE])
+        self._session = OnnxSession(model, name=str(directory))
+        self._workers = Workers(threads)
+
+    def __repr__(self) -> str:
+        return f"OnnxChangeReader({self.name!r})"
+
+    def read(self, pairs: Sequence[StatementPair]) -> NDArray[np.float32]:
+        """Return the probability of each kind, shape (pairs, kinds)."""
+        logits = np.empty((len(pairs), len(CHANGE_KINDS)), np.float32)
+        BatchedRun(self._workers, self._layout.pairs, self._run).fill(logits, pairs)
+        scaled = logits / self._temperature
+        shares = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float32)
+
+    def _run(self, tokens: Sequence[PairTokens]) -> NDArray[np.float32]:
+        hidden = self._shared.run(tokens)
+        mask = np.zeros(hidden.shape[:2], np.int64)
+        for row, each in zip(mask, tokens, strict=True):
+            row[: len(each)] = 1
+        return self._session.compute([_LOGITS], {_HIDDEN: hidden, _MASK: mask})[0]
+
+
+def _read_record(directory: Path) -> Mapping[str, Any]:
+    path = directory / RECORD_FILE
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found = record["kind"], record["layout"], tuple(record["kinds"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{path}: not the record of a change reader ({error}). Reinstall ekphory."
+        ) from error
+    if found != (_KIND, LAYOUT_NAME, CHANGE_KINDS):
+        raise ModelError(f"{path}: is of another layout ({found[1]}). Export the model again.")
+    return record

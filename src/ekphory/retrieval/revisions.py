@@ -1,0 +1,161 @@
+"""The revisions that act within one snapshot, by row, and how they are kept up to date."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ekphory.retrieval.snapshot import ScopeSnapshot
+from ekphory.store.ledger import Ledger, LedgerEntry
+from ekphory.store.protocol import IntArray, ScopeColumns
+from ekphory.types import SUPERSEDING, RevisionKind, to_microseconds
+
+FOREVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionLink:
+    """One revision that acts, between two rows of a snapshot.
+
+    Attributes:
+        older, newer: The rows.
+        kind, probability: As in `Revision`.
+        since: When it took effect, microseconds since 1970.
+        until: When an exception ends; the end of time where nothing says so.
+        newer_id: Id of the newer memory.
+    """
+
+    older: int
+    newer: int
+    kind: RevisionKind
+    probability: float
+    since: int
+    until: int
+    newer_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionLinks:
+    """The revisions that act within one snapshot, from the earliest newer memory on.
+
+    Attributes:
+        links: All of them.
+        by_row: Places among the links, for each row that one of them names.
+    """
+
+    links: tuple[RevisionLink, ...] = ()
+    by_row: dict[int, list[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entries: Iterable[LedgerEntry], keys: IntArray, at: IntArray) -> RevisionLinks:
+        """Return those of the entries that act on rows of a snapshot.
+
+        Args:
+            entries: Of the ledger, of any scope.
+            keys: Of the snapshot's rows, ascending; a memory whose key is not there is not seen.
+            at: When each row's memory happened, microseconds since 1970.
+        """
+        active = [entry for entry in entries if entry.revision.state == "active"]
+        older = _rows_of(np.array([entry.older_key for entry in active], np.int64), keys)
+        newer = _rows_of(np.array([entry.newer_key for entry in active], np.int64), keys)
+        links = [
+            RevisionLink(
+                int(old),
+                int(new),
+                entry.revision.kind,
+                entry.revision.probability,
+                to_microseconds(entry.since),
+                FOREVER if entry.until is None else to_microseconds(entry.until),
+                entry.revision.newer,
+            )
+            for entry, old, new in zip(active, older, newer, strict=True)
+            if old >= 0 and new >= 0
+        ]
+        links.sort(key=lambda link: (at[link.newer], link.newer, link.older))
+        by_row: dict[int, list[int]] = {}
+        for place, link in enumerate(links):
+            by_row.setdefault(link.older, []).append(place)
+            by_row.setdefault(link.newer, []).append(place)
+        return cls(tuple(links), by_row)
+
+    def of_rows(self, rows: Iterable[int]) -> list[RevisionLink]:
+        """Return the links that name any of these rows, in order."""
+        places = {place for row in rows for place in self.by_row.get(row, ())}
+        return [self.links[place] for place in sorted(places)]
+
+    def successor(self, row: int) -> RevisionLink | None:
+        """Return the last link that supersedes a row, unless the row's state was told again."""
+        found = [
+            self.links[place]
+            for place in self.by_row.get(row, ())
+            if self.links[place].older == row and self.links[place].kind in SUPERSEDING
+        ]
+        return found[-1] if found else None
+
+    def joined_to(self, rows: Iterable[int]) -> list[list[int]]:
+        """Return the groups of rows that links join, directly or over others, with any of these.
+
+        What only says the same again joins nothing: both are found for themselves.
+        """
+        groups, seen = [], set[int]()
+        for row in rows:
+            if row in seen or row not in self.by_row:
+                continue
+            group, waiting = [], [row]
+            seen.add(row)
+            while waiting:
+                current = waiting.pop()
+                group.append(current)
+                for link in (self.links[place] for place in self.by_row[current]):
+                    others = () if link.kind == "restates" else (link.older, link.newer)
+                    for other in others:
+                        if other not in seen:
+                            seen.add(other)
+                            waiting.append(other)
+            groups.append(sorted(group))
+        return groups
+
+
+NO_LINKS = RevisionLinks()
+
+
+def _rows_of(wanted: IntArray, keys: IntArray) -> IntArray:
+    if len(keys) == 0:
+        return np.full(len(wanted), -1, np.int64)
+    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[places] == wanted, places, -1)
+
+
+_MOST_SNAPSHOTS = 16
+
+
+class SnapshotLinks:
+    """Finds the links of snapshots, and keeps those of the last few. Safe for several threads."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._kept: OrderedDict[int, tuple[ScopeColumns, int, RevisionLinks]] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def of(self, snapshot: ScopeSnapshot) -> RevisionLinks:
+        """Return the revisions that act within a snapshot, as the ledger has them now."""
+        state = self._ledger.read()
+        if not state.entries:
+            return NO_LINKS
+        columns = snapshot.columns
+        with self._guard:
+            kept = self._kept.get(id(columns))
+        if kept is not None and kept[0] is columns and kept[1] == state.version:
+            return kept[2]
+        links = RevisionLinks.of(state.entries.values(), columns.key, columns.at)
+        with self._guard:
+            # The columns are held too, so that nothing else gets their id.
+            self._kept[id(columns)] = (columns, state.version, links)
+            self._kept.move_to_end(id(columns))
+            while len(self._kept) > _MOST_SNAPSHOTS:
+                self._kept.popitem(last=False)
+        return links

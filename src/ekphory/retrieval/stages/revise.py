@@ -1,0 +1,219 @@
+"""Stage 12, after the probabilities: what is superseded stands below what supersedes it.
+
+A revision says with which probability q a newer memory replaces, corrects or ends an older one,
+excepts from it or plans to change it. Memories that revisions join are states of one topic. Which
+of them the question asks for follows from its words: the present state, an earlier one, or the one
+of a time that it names. Each of the others answers only if its revision is wrong, so its
+probability is multiplied by 1 - q; and the best that is asked for answers wherever one of the
+others would have answered if it still held, so its probability is at least q times theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ekphory.retrieval.pipeline import Candidates, SearchState, Stage
+from ekphory.retrieval.query import AskedState, asked_state
+from ekphory.retrieval.revisions import FOREVER, RevisionLink
+from ekphory.store.protocol import IntArray
+from ekphory.types import SUPERSEDING, to_microseconds
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OrderRevisions(Stage):
+    """Puts the state that the question asks for above the other states of the same topic.
+
+    A superseded memory recedes, or is left out, as the search says; a plan recedes behind what
+    holds, an exception holds for its time. A question about the past gets the state of then.
+    """
+
+    number = 12
+    name = "order revisions"
+    needs = frozenset({"probability"})
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing to order without a revision, in a list that time orders, or where ignored."""
+        if state.request.superseded == "ignore":
+            return "the search ignores what supersedes what"
+        if state.order == "time":
+            return "the list is in the order of time"
+        if not state.links.of_rows(state.candidates.rows.tolist()):
+            return "no candidate was revised"
+        return super().skip_reason(state)
+
+    def run(self, state: SearchState) -> SearchState:
+        """Move the candidates that revisions join."""
+        asked = asked_state(state.text)
+        groups = [
+            _Group.of(state, rows, asked) for rows in state.links.joined_to(state.candidates.rows)
+        ]
+        groups = [group for group in groups if group.visible]
+        candidates = _with_rows(state.candidates, [row for each in groups for row in each.wanted])
+        place_of = {int(row): place for place, row in enumerate(candidates.rows)}
+        probability = candidates.scores["probability"].astype(np.float64)
+        for group in groups:
+            _move(probability, group, place_of)
+        notes = {"topics": len(groups), "asked": asked.tense}
+        if state.order == "score":
+            found = candidates.scored_by_name("probability", probability.astype(np.float32))
+            order = np.lexsort((np.arange(len(found)), -probability))
+            ordered = found.in_order(order)
+        else:
+            ordered = candidates.in_order(_exchange(groups, place_of, probability))
+        if state.request.superseded == "hide":
+            hidden = [row for group in groups for row in group.superseded]
+            ordered = ordered.take(~np.isin(ordered.rows, hidden))
+        return replace(state, candidates=ordered, notes=notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The states of one topic: which of them are asked for, and how sure the others are not.
+
+    Attributes:
+        visible: Rows that may be found, in the order in which they happened.
+        wanted: Those that answer.
+        unwanted: For each other row, the probability that it does not answer.
+        superseded: Rows that a later one replaces, corrects or ends.
+    """
+
+    visible: tuple[int, ...]
+    wanted: tuple[int, ...]
+    unwanted: dict[int, float]
+    superseded: tuple[int, ...]
+
+    @classmethod
+    def of(cls, state: SearchState, rows: Sequence[int], asked: AskedState) -> _Group:
+        columns, request = state.snapshot.columns, state.request
+        visible = [row for row in rows if request.visible[row]]
+        visible.sort(key=lambda row: (columns.at[row], row))
+        among = set(visible)
+        links = [
+            link
+            for link in state.links.of_rows(visible)
+            if link.older in among and link.newer in among
+        ]
+        spans = _Spans(links, columns.at, request.now)
+        unwanted = spans.unwanted(visible, asked, _asked_times(state))
+        wanted = tuple(row for row in visible if row not in unwanted)
+        return cls(tuple(visible), wanted, unwanted, tuple(spans.superseded))
+
+
+class _Spans:
+    """From when to when each state of one topic held."""
+
+    def __init__(self, links: Sequence[RevisionLink], at: IntArray, now: int) -> None:
+        self._at, self._now = at, now
+        self.superseded: dict[int, RevisionLink] = {}
+        self._wrong: dict[int, float] = {}
+        self._receding: dict[int, float] = {}
+        for link in links:
+            if link.kind in SUPERSEDING:
+                first = self.superseded.get(link.older)
+                if first is None or link.since < first.since:
+                    self.superseded[link.older] = link
+            if link.kind == "corrects":
+                self._wrong[link.older] = max(link.probability, self._wrong.get(link.older, 0.0))
+            elif link.kind == "plans":
+                self._recede(link.newer, link)
+            elif link.kind == "excepts":
+                holds = at[link.newer] <= now < link.until
+                self._recede(link.older if holds else link.newer, link)
+
+    def _recede(self, row: int, link: RevisionLink) -> None:
+        self._receding[row] = max(link.probability, self._receding.get(row, 0.0))
+
+    def unwanted(
+        self, rows: Sequence[int], asked: AskedState, times: Sequence[tuple[int, int]]
+    ) -> dict[int, float]:
+        """Return the rows that do not answer, each with how sure that is."""
+        past = [row for row in rows if row in self.superseded and row not in self._wrong]
+        if asked.tense == "present" and not times:
+            left_out = {row: link.probability for row, link in self.superseded.items()}
+            return self._receding | left_out | self._wrong
+        if times:
+            meant = [row for row in rows if self._held_in(row, times) and row not in self._wrong]
+        else:
+            meant = past[:1] if asked.tense == "first" else past
+        if not meant:
+            return dict(self._wrong)
+        sure = {row: self._certainty(row, meant) for row in rows if row not in meant}
+        return sure | self._wrong
+
+    def _held_in(self, row: int, times: Sequence[tuple[int, int]]) -> bool:
+        end = self.superseded[row].since if row in self.superseded else FOREVER
+        return any(self._at[row] < last and first < end for first, last in times)
+
+    def _certainty(self, row: int, meant: Sequence[int]) -> float:
+        links = [
+            self.superseded[each].probability for each in (*meant, row) if each in self.superseded
+        ]
+        return max(links, default=0.0)
+
+
+def _asked_times(state: SearchState) -> list[tuple[int, int]]:
+    """Return the times that the query names and that are over, in microseconds since 1970."""
+    reading = state.reading
+    if reading is None:
+        return []
+    found = []
+    for reference in reading.references:
+        interval = reference.interval
+        if reference.kind != "interval" or interval is None or interval.end is None:
+            continue
+        end = to_microseconds(interval.end)
+        if end <= state.request.now:
+            start = 0 if interval.start is None else to_microseconds(interval.start)
+            found.append((start, end))
+    return found
+
+
+def _with_rows(candidates: Candidates, rows: Iterable[int]) -> Candidates:
+    """Return the candidates and, at their end, those of the rows that are not among them."""
+    known = set(candidates.rows.tolist())
+    new = np.array([row for row in dict.fromkeys(rows) if row not in known], np.int64)
+    if not len(new):
+        return candidates
+    lowest = candidates.ranking.min(initial=0.0)
+    scores = {
+        name: np.concatenate([values, np.full(len(new), np.nan, np.float32)])
+        for name, values in candidates.scores.items()
+    }
+    scores["probability"][-len(new) :] = 0.0
+    ranking = np.concatenate([candidates.ranking, np.full(len(new), lowest, np.float32)])
+    return Candidates(np.concatenate([candidates.rows, new]), ranking, scores)
+
+
+def _move(probability: NDArray[np.float64], group: _Group, place_of: dict[int, int]) -> None:
+    """Change the probabilities of one topic's candidates in place."""
+    wanted = [place_of[row] for row in group.wanted]
+    if not wanted:
+        return
+    present = {row: sure for row, sure in group.unwanted.items() if row in place_of}
+    owed = max((probability[place_of[row]] * sure for row, sure in present.items()), default=0.0)
+    best = max(probability[place] for place in wanted)
+    if owed > best:
+        for place in wanted:
+            share = probability[place] / best if best > 0 else 1.0
+            probability[place] = owed * share
+    top = max(probability[place] for place in wanted)
+    for row, sure in present.items():
+        place = place_of[row]
+        probability[place] = min(probability[place] * (1 - sure), np.nextafter(top, 0))
+
+
+def _exchange(
+    groups: Sequence[_Group], place_of: dict[int, int], probability: NDArray[np.float64]
+) -> IntArray:
+    """Return an order in which the states of a topic share their places, those wanted first."""
+    order = np.arange(len(probability))
+    for group in groups:
+        rows = [row for row in group.visible if row in place_of]
+        places = sorted(place_of[row] for row in rows)
+        rows.sort(key=lambda row: (row in group.unwanted, place_of[row]))
+        order[places] = [place_of[row] for row in rows]
+    return order

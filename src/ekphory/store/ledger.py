@@ -1,0 +1,252 @@
+"""The ledger of revisions: what was decided about two memories, by whom and when.
+
+It is a Lance table beside the memories, to which rows are only added: whoever takes a decision back
+adds a row that says so, and of the rows of one decision the last one counts. The table also keeps
+up to which row the memories were compared with earlier ones, so that no memory is passed over
+after a crash. It is made with the first write to a store, under the writer's lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+import lancedb
+import pyarrow as pa
+
+from ekphory.errors import StoreError
+from ekphory.scope import OWNER_FIELDS
+from ekphory.store.lance_table import (
+    ALL_ROWS,
+    CommitFiles,
+    NewestVersion,
+    commits_folder,
+    connect,
+    is_remote,
+    read_anew,
+    with_lance_errors_translated,
+)
+from ekphory.store.lance_upkeep import STABLE_ROW_IDS, sweep_table
+from ekphory.store.protocol import first_key
+from ekphory.types import Revision
+
+LEDGER_TABLE = "revisions"
+LEDGER_FOLDER = f"{LEDGER_TABLE}.lance"
+_COMMITS_BETWEEN_MERGES = 64
+_TEXTS = (*OWNER_FIELDS, "pool", *(entry.name for entry in fields(Revision)))
+_COLUMNS = {
+    **dict.fromkeys(_TEXTS, pa.string()),
+    **dict.fromkeys(("number", "judged_to", "older_key", "newer_key"), pa.int64()),
+    **dict.fromkeys(("decided_at", "since", "until"), pa.timestamp("us", tz="UTC")),
+    "probability": pa.float64(),
+}
+_SCHEMA = pa.schema(list(_COLUMNS.items()))
+_NOTE = ""
+"""Id of a row that only tells how far the memories were compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """One decision, and the rows of the two memories.
+
+    Attributes:
+        revision: The decision.
+        owner: Org, project, agent and user of both memories.
+        pool: Of both memories.
+        older_key, newer_key: Their rows; a memory that is changed gets another one.
+        since: When it took effect; timezone-aware UTC.
+        until: When an exception ends; None where nothing says so, or it is none.
+    """
+
+    revision: Revision
+    owner: tuple[str | None, ...]
+    pool: str
+    older_key: int
+    newer_key: int
+    since: datetime
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerState:
+    """The ledger at one version.
+
+    Attributes:
+        version: Of the table; -1 where there is none.
+        entries: The last entry of each decision, by its id, in the order in which they were made.
+        judged_to: Key of the last row that was compared with earlier ones; None without a table.
+    """
+
+    version: int
+    entries: Mapping[str, LedgerEntry]
+    judged_to: int | None
+
+
+_NONE = LedgerState(-1, {}, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenTable:
+    table: lancedb.table.Table
+    newest: NewestVersion
+
+
+class Ledger:
+    """Reads and adds to the ledger of one store. Safe for several threads."""
+
+    def __init__(self, uri: str) -> None:
+        """Take the Lance URI of a store, which need not have a ledger yet."""
+        self._uri = uri
+        self._opened: _OpenTable | None = None
+        self._guard = threading.RLock()
+        self._state = _NONE
+        self._last = 0
+        self._commits = 0
+
+    @with_lance_errors_translated("read")
+    def read(self) -> LedgerState:
+        """Return the newest state, of whichever process."""
+        with self._guard:
+            opened = self._open()
+            if opened is None:
+                return _NONE
+            version = opened.newest.get()
+            if version != self._state.version:
+                self._state = self._read_later(opened, version)
+            return self._state
+
+    @with_lance_errors_translated("write")
+    def make(self, *, judged_to: int) -> None:
+        """Make the ledger, unless there is one; the caller holds the writer's lock.
+
+        Args:
+            judged_to: Key of the last memory that was written before there were ledgers.
+        """
+        with self._guard:
+            if self._open() is None:
+                row = pa.Table.from_pylist([_note(0, judged_to)], schema=_SCHEMA)
+                self._write_table(row, mode="create")
+
+    @with_lance_errors_translated("write")
+    def append(self, entries: Sequence[LedgerEntry], *, judged_to: int | None = None) -> None:
+        """Add decisions in one commit; the caller holds the writer's lock.
+
+        Args:
+            entries: What was decided.
+            judged_to: How far the memories have been compared; None leaves it where it is.
+        """
+        with self._guard:
+            opened = self._require()
+            state = self.read()
+            judged = max(judged_to or 0, state.judged_to or 0)
+            first = first_key(after=state.version)
+            rows = [_to_row(first + place, entry, judged) for place, entry in enumerate(entries)]
+            rows = rows or [_note(first, judged)]
+            version = int(opened.table.add(pa.Table.from_pylist(rows, schema=_SCHEMA)).version)
+            opened.newest.note_own(version)
+            changed = {entry.revision.id: entry for entry in entries}
+            self._state = LedgerState(version, {**state.entries, **changed}, judged)
+            self._last = first + len(rows) - 1
+            self._commits += 1
+            if self._commits >= _COMMITS_BETWEEN_MERGES:
+                self._sweep(opened)
+
+    @with_lance_errors_translated("purge")
+    def purge(self, keep: Callable[[LedgerEntry], bool]) -> None:
+        """Rewrite the table without entries that are not kept; the caller holds the lock."""
+        with self._guard:
+            if self._open() is None:
+                return
+            state = self.read()
+            judged = state.judged_to or 0
+            kept = filter(keep, state.entries.values())
+            rows = [_to_row(number, entry, judged) for number, entry in enumerate(kept, start=1)]
+            rows = [_note(0, judged), *rows]
+            self._write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), mode="overwrite")
+            self._sweep(self._require())
+
+    def _write_table(self, rows: pa.Table, *, mode: Literal["create", "overwrite"]) -> None:
+        connect(self._uri).create_table(
+            LEDGER_TABLE, data=rows, mode=mode, storage_options=STABLE_ROW_IDS
+        )
+        self._opened, self._state, self._last = None, _NONE, 0
+
+    def _require(self) -> _OpenTable:
+        opened = self._open()
+        if opened is None:
+            raise StoreError(
+                f"{self._uri}: its ledger of revisions is gone. Restore a backup with "
+                "`ekphory restore`, or open the store anew to go on without what was decided."
+            )
+        return opened
+
+    def _open(self) -> _OpenTable | None:
+        """Return the table; None where there is none yet."""
+        if self._opened is None:
+            if not is_remote(self._uri) and not has_ledger(self._uri):
+                return None
+            try:
+                table = connect(self._uri).open_table(LEDGER_TABLE)
+            except ValueError:
+                return None
+            commits = CommitFiles(commits_folder(self._uri, LEDGER_TABLE))
+            self._commits = len(commits.names() or ())
+            self._opened = _OpenTable(table, NewestVersion(self._uri, table, commits=commits))
+        return self._opened
+
+    def _read_later(self, opened: _OpenTable, version: int) -> LedgerState:
+        condition = "TRUE" if self._state is _NONE else f"number > {self._last}"
+        query = opened.table.search().where(condition, prefilter=True).limit(ALL_ROWS)
+        found = read_anew(self._uri, query.to_arrow, renew=opened.table.checkout_latest)
+        entries = dict(self._state.entries)
+        judged = self._state.judged_to or 0
+        for row in found.sort_by("number").to_pylist():
+            judged = max(judged, row["judged_to"])
+            self._last = max(self._last, row["number"])
+            if row["id"] != _NOTE:
+                entries[row["id"]] = _to_entry(row)
+        return LedgerState(version, entries, judged)
+
+    def _sweep(self, opened: _OpenTable) -> None:
+        opened.table.optimize()
+        opened.table.checkout_latest()
+        version = int(opened.table.version)
+        opened.newest.note_own(version)
+        self._commits = 0
+        self._state = replace(self._state, version=version) if self._state.version > 0 else _NONE
+        if not is_remote(self._uri):
+            sweep_table(Path(self._uri) / LEDGER_FOLDER, keep_from=version)
+
+
+def has_ledger(uri: str) -> bool:
+    """Return whether a store in a directory has a ledger."""
+    return (Path(uri) / LEDGER_FOLDER).is_dir()
+
+
+def _note(number: int, judged_to: int) -> dict[str, object]:
+    return {"number": number, "judged_to": judged_to, "id": _NOTE}
+
+
+def _to_row(number: int, entry: LedgerEntry, judged_to: int) -> dict[str, object]:
+    return {
+        "number": number,
+        "judged_to": judged_to,
+        "pool": entry.pool,
+        "older_key": entry.older_key,
+        "newer_key": entry.newer_key,
+        "since": entry.since,
+        "until": entry.until,
+        **dict(zip(OWNER_FIELDS, entry.owner, strict=True)),
+        **asdict(entry.revision),
+    }
+
+
+def _to_entry(row: Mapping[str, object]) -> LedgerEntry:
+    values = {entry.name: row[entry.name] for entry in fields(Revision)}
+    rest = {name: row[name] for name in ("pool", "older_key", "newer_key", "since", "until")}
+    owner = tuple(row[name] for name in OWNER_FIELDS)
+    return LedgerEntry(revision=Revision(**values), owner=owner, **rest)  # type: ignore[arg-type]

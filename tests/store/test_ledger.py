@@ -1,0 +1,91 @@
+"""The ledger of revisions: rows that are only added, of which the last one counts."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from ekphory.errors import StoreError
+from ekphory.store.ledger import Ledger, LedgerEntry
+from ekphory.types import Revision
+
+THEN = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def entry(name, *, state="active", keys=(1, 2)):
+    revision = Revision(
+        id=name, batch="b", older="o", newer="n", kind="replaces", probability=0.9,
+        decided_by="caller", decided_at=THEN, state=state,
+    )  # fmt: skip
+    return LedgerEntry(
+        revision=revision, owner=(None, "p", None, "mara"), pool="agent_memory",
+        older_key=keys[0], newer_key=keys[1], since=THEN, until=None,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = Ledger(str(tmp_path))
+    made.make(judged_to=5)
+    return made
+
+
+def test_a_store_without_a_ledger_has_no_entries(tmp_path):
+    state = Ledger(str(tmp_path)).read()
+    assert (dict(state.entries), state.judged_to) == ({}, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_entries_are_read_back_as_they_were_added(ledger, tmp_path):
+    ledger.append([entry("a"), entry("b")], judged_to=9)
+    state = Ledger(str(tmp_path)).read()
+    assert dict(state.entries) == {"a": entry("a"), "b": entry("b")}
+    assert state.judged_to == 9
+
+
+def test_of_the_rows_of_one_decision_the_last_one_counts(ledger, tmp_path):
+    ledger.append([entry("a")])
+    ledger.append([entry("a", state="undone")])
+    for each in (ledger, Ledger(str(tmp_path))):
+        assert each.read().entries["a"].revision.state == "undone"
+
+
+def test_what_another_handle_adds_is_read(ledger, tmp_path):
+    other = Ledger(str(tmp_path))
+    assert dict(other.read().entries) == {}
+    ledger.append([entry("a")])
+    assert list(other.read().entries) == ["a"]
+    other.append([entry("b")], judged_to=7)
+    assert (list(ledger.read().entries), ledger.read().judged_to) == (["a", "b"], 7)
+
+
+def test_how_far_memories_were_compared_never_goes_back(ledger):
+    ledger.append([], judged_to=20)
+    ledger.append([], judged_to=10)
+    assert ledger.read().judged_to == 20
+
+
+def test_making_a_ledger_again_leaves_it_as_it_is(ledger):
+    ledger.append([entry("a")], judged_to=20)
+    ledger.make(judged_to=3)
+    assert (list(ledger.read().entries), ledger.read().judged_to) == (["a"], 20)
+
+
+def test_many_commits_are_merged_and_nothing_is_lost(ledger, tmp_path):
+    for number in range(200):
+        ledger.append([entry(f"e{number}")])
+    assert len(Ledger(str(tmp_path)).read().entries) == 200
+    assert len(list((tmp_path / "revisions.lance" / "data").iterdir())) < 100
+
+
+def test_a_purge_leaves_no_byte_of_what_is_not_kept(ledger, tmp_path):
+    ledger.append([entry("secret-decision", keys=(3, 4)), entry("kept")], judged_to=9)
+    ledger.purge(lambda each: each.older_key != 3)
+    assert (list(ledger.read().entries), ledger.read().judged_to) == (["kept"], 9)
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert not any(b"secret-decision" in content for content in files)
+    assert any(b"kept" in content for content in files)
+
+
+def test_adding_without_a_ledger_is_refused(tmp_path):
+    with pytest.raises(StoreError, match="its ledger of revisions is gone"):
+        Ledger(str(tmp_path)).append([entry("a")])

@@ -1,0 +1,278 @@
+"""Comparing what was written with what was there, by a model whose answers are written down."""
+
+import threading
+import time
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from ekphory import engine
+from ekphory.detect import ChangeDetector, find_exception_end, judge
+from ekphory.errors import ModelError
+from ekphory.memory import Memory
+from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds, StatementPair
+from ekphory.testing.models import HashEmbedder
+from ekphory.types import MemoryRecord
+
+NOW = "2026-03-01T00:00:00Z"
+
+
+class WrittenReader:
+    """Says what stands in a table of (older, newer) texts; anything else is unrelated."""
+
+    name = "written@1"
+    thresholds = ChangeThresholds(acts=0.8, shows=0.4)
+
+    def __init__(self, table):
+        self.table = table
+        self.asked = []
+
+    def read(self, pairs):
+        rows = np.zeros((len(pairs), len(CHANGE_KINDS)), np.float32)
+        for row, pair in zip(rows, pairs, strict=True):
+            texts = pair.older.text, pair.newer.text
+            self.asked.append(texts)
+            kind, probability = self.table.get(texts, ("unrelated", 1.0))
+            row[CHANGE_KINDS.index(kind)] = probability
+        return rows
+
+
+class BrokenReader(WrittenReader):
+    def read(self, _pairs):
+        raise ModelError("the model is damaged")
+
+
+@pytest.fixture
+def read_by(monkeypatch, store_path, close_at_end):
+    """Opens handles on the test's store whose writes that reader compares."""
+
+    def open_with(reader, **scope):
+        monkeypatch.setattr(engine, "_find_reader", lambda: lambda: reader)
+        return close_at_end(Memory(store_path, embedder=HashEmbedder(), **scope))
+
+    return open_with
+
+
+ROME, OSLO = "Mara lives in Rome", "Mara lives in Oslo"
+
+
+def add_both(memory, **given):
+    memory.add(ROME, id="rome", at="2024-01-01", **given)
+    memory.add(OSLO, id="oslo", at="2025-01-01", **given)
+
+
+def superseded(memory):
+    return {hit.id: hit.superseded_by for hit in memory.search("Mara lives", now=NOW)}
+
+
+def test_what_a_new_memory_replaces_is_found_in_the_background(read_by):
+    memory = read_by(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}))
+    add_both(memory)
+    memory.settle(timeout=30)
+    assert superseded(memory) == {"rome": "oslo", "oslo": None}
+    (found,) = memory.conflicts(limit=5) or [None]
+    assert found is None
+
+
+def test_a_memory_of_earlier_that_is_written_later_is_the_older_one(read_by):
+    memory = read_by(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}))
+    memory.add(OSLO, id="oslo", at="2025-01-01")
+    memory.settle(timeout=30)
+    memory.add(ROME, id="rome", at="2024-01-01")
+    memory.settle(timeout=30)
+    assert superseded(memory) == {"rome": "oslo", "oslo": None}
+
+
+def test_what_is_not_sure_enough_waits_for_somebody_to_look(read_by):
+    memory = read_by(WrittenReader({(ROME, OSLO): ("ends", 0.5)}))
+    add_both(memory)
+    memory.settle(timeout=30)
+    assert superseded(memory) == {"rome": None, "oslo": None}
+    (conflict,) = memory.conflicts()
+    assert (conflict.older, conflict.newer, conflict.kind) == ("rome", "oslo", "ends")
+    assert (conflict.state, conflict.decided_by) == ("conflict", "written@1")
+    assert memory.unsupersede(revision=conflict.id) == 1
+    assert memory.conflicts() == ()
+
+
+def test_what_was_set_aside_is_not_asked_again(read_by):
+    reader = WrittenReader({(ROME, OSLO): ("ends", 0.5)})
+    memory = read_by(reader)
+    add_both(memory)
+    memory.settle(timeout=30)
+    memory.unsupersede(batch=memory.conflicts()[0].batch)
+    reader.asked.clear()
+    assert memory.conflicts(scan=True) == ()
+    assert reader.asked == []
+
+
+def test_a_caller_overrules_the_model(read_by):
+    memory = read_by(WrittenReader({(ROME, OSLO): ("ends", 0.5)}))
+    add_both(memory)
+    memory.settle(timeout=30)
+    memory.supersede("rome", by="oslo")
+    assert (superseded(memory)["rome"], memory.conflicts()) == ("oslo", ())
+
+
+@pytest.mark.parametrize(
+    "given", [{"role": "assistant"}, {"producer": "assistant"}, {"role": "tool"}]
+)
+def test_what_no_person_said_supersedes_nothing_that_a_person_said(read_by, given):
+    memory = read_by(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}))
+    memory.add(ROME, id="rome", at="2024-01-01", role="user")
+    memory.add(OSLO, id="oslo", at="2025-01-01", **given)
+    memory.settle(timeout=30)
+    assert superseded(memory)["rome"] is None
+    assert [each.newer for each in memory.conflicts()] == ["oslo"]
+
+
+@pytest.mark.parametrize("field", ["org", "project", "user", "agent", "pool"])
+def test_memories_of_different_scopes_are_never_compared(read_by, field):
+    reader = WrittenReader({(ROME, OSLO): ("replaces", 0.9)})
+    memory = read_by(reader)
+    memory.add_many(
+        [
+            {"text": ROME, "id": "rome", "at": "2024-01-01", field: "first"},
+            {"text": OSLO, "id": "oslo", "at": "2025-01-01", field: "second"},
+        ]
+    )
+    memory.settle(timeout=30)
+    assert reader.asked == []
+
+
+def test_memories_of_different_sessions_are_compared(read_by):
+    memory = read_by(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}))
+    memory.add(ROME, id="rome", at="2024-01-01", session="a")
+    memory.add(OSLO, id="oslo", at="2025-01-01", session="b")
+    memory.settle(timeout=30)
+    assert superseded(memory)["rome"] == "oslo"
+
+
+def test_passages_of_documents_are_not_compared(read_by):
+    reader = WrittenReader({})
+    memory = read_by(reader)
+    add_both(memory, pool="reference_library")
+    memory.settle(timeout=30)
+    assert reader.asked == []
+
+
+def test_a_new_text_is_compared_anew(read_by):
+    reader = WrittenReader({(ROME, OSLO): ("replaces", 0.9)})
+    memory = read_by(reader)
+    add_both(memory)
+    memory.settle(timeout=30)
+    memory.update("oslo", text="Mara lives on a boat")
+    memory.settle(timeout=30)
+    assert superseded(memory) == {"rome": None, "oslo": None}
+    assert (ROME, "Mara lives on a boat") in reader.asked
+
+
+def test_a_write_does_not_wait_for_the_comparison(read_by):
+    released = threading.Event()
+
+    class Slow(WrittenReader):
+        def read(self, pairs):
+            released.wait(30)
+            return super().read(pairs)
+
+    memory = read_by(Slow({(ROME, OSLO): ("replaces", 0.9)}))
+    add_both(memory)
+    time.sleep(0.5)
+    assert memory.add("Jan lives in Bern", id="jan").added == 1
+    with pytest.raises(TimeoutError, match="still being compared after"):
+        memory.settle(timeout=0.2)
+    released.set()
+    memory.settle(timeout=30)
+    assert superseded(memory)["rome"] == "oslo"
+
+
+def test_what_was_left_undone_is_done_after_the_next_write(read_by):
+    memory = read_by(BrokenReader({}))
+    add_both(memory)
+    with pytest.raises(ModelError, match="the model is damaged"):
+        memory.settle(timeout=30)
+    memory.close()
+    again = read_by(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}))
+    again.settle(timeout=30)
+    assert superseded(again)["rome"] == "oslo"
+
+
+def test_what_was_there_before_the_ledger_is_compared_by_a_scan_alone(read_by, store_path):
+    memory = read_by(WrittenReader({}))
+    add_both(memory)
+    memory.close()
+    for path in sorted((store_path / "revisions.lance").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    (store_path / "revisions.lance").rmdir()
+    reader = WrittenReader({(ROME, OSLO): ("replaces", 0.9)})
+    again = read_by(reader)
+    again.add("Jan plays the viola", id="jan")
+    again.settle(timeout=30)
+    assert superseded(again)["rome"] is None
+    again.conflicts(scan=True)
+    assert superseded(again)["rome"] == "oslo"
+
+
+def test_two_handles_on_one_store_decide_once(read_by, open_memory):
+    memory = read_by(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}))
+    other = open_memory()
+    add_both(memory)
+    memory.settle(timeout=30)
+    other.settle(timeout=30)
+    assert memory.conflicts(scan=True) == ()
+    assert other.unsupersede(batch=_only(memory).batch) == 1
+
+
+def _only(memory):
+    shared = memory._shared.ledger.read().entries
+    (entry,) = shared.values()
+    return entry.revision
+
+
+def record(text, **given):
+    at = given.pop("at", datetime(2026, 3, 4, 12, tzinfo=UTC))
+    return MemoryRecord(id=text, text=text, at=at, created_at=at, **given)
+
+
+@pytest.mark.parametrize(
+    ("shares", "decided"),
+    [
+        ({"replaces": 0.5, "ends": 0.4}, ("replaces", 0.9, "active")),
+        ({"corrects": 0.85}, ("corrects", 0.85, "active")),
+        ({"ends": 0.3, "replaces": 0.2}, ("ends", 0.5, "conflict")),
+        ({"restates": 0.9}, ("restates", 0.9, "active")),
+        ({"excepts": 0.9}, ("excepts", 0.9, "active")),
+        ({"plans": 0.81}, ("plans", 0.81, "active")),
+        ({"plans": 0.7}, None),
+        ({"adds": 1.0}, None),
+        ({"other subject": 1.0}, None),
+    ],
+)
+def test_the_probabilities_decide(shares, decided):
+    row = [shares.get(kind, 0.0) for kind in CHANGE_KINDS]
+    found = judge(row, StatementPair(record("a"), record("b")), WrittenReader({}))
+    if decided is None:
+        assert found is None
+    else:
+        assert (found.kind, found.state) == (decided[0], decided[2])
+        assert found.probability == pytest.approx(decided[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("This week I'm at my parents'", "2026-03-09"),
+        ("Sleeping at Jan's until 20 March 2026", "2026-03-20"),
+        ("The lift is out, take the stairs", "2026-03-18"),
+    ],
+)
+def test_an_exception_ends_as_it_says_or_a_fortnight_later(text, end):
+    assert find_exception_end(record(text)).date().isoformat() == end
+
+
+def test_a_detector_without_a_model_compares_nothing():
+    detector = ChangeDetector(None, None, None, None, reader=None)
+    detector.wake()
+    detector.settle(timeout=0)
+    detector.close()

@@ -1,0 +1,223 @@
+"""Facts that changed: superseding, its undoing, conflicts, timelines and profiles."""
+
+import pickle
+from datetime import UTC, datetime
+
+import pytest
+
+from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
+
+NOW = "2026-03-01T00:00:00Z"
+
+
+@pytest.fixture
+def moved(memory):
+    """Where somebody lives, told three times, beside somebody else's town."""
+    for name, at, text in (
+        ("rome", "2024-01-05", "Mara lives in Rome"),
+        ("oslo", "2025-02-05", "Mara lives in Oslo"),
+        ("bonn", "2025-09-05", "Mara lives in Bonn"),
+        ("jan", "2025-10-05", "Jan lives in Rome"),
+    ):
+        memory.add(text, id=name, at=f"{at}T10:00:00Z", type="semantic")
+    return memory
+
+
+def ids(result):
+    return [hit.id for hit in result]
+
+
+def test_what_is_superseded_stands_below_and_says_since_when(moved):
+    moved.supersede("rome", by="oslo")
+    moved.supersede("oslo", by="bonn", at="2025-08-01")
+    found = {hit.id: hit for hit in moved.search("Mara lives in Rome", now=NOW)}
+    order = list(found)
+    assert order.index("bonn") < order.index("oslo")
+    assert order.index("bonn") < order.index("rome")
+    assert (found["rome"].superseded_by, found["oslo"].superseded_by) == ("oslo", "bonn")
+    assert found["oslo"].since == datetime(2025, 8, 1, tzinfo=UTC)
+    assert (found["bonn"].superseded_by, found["jan"].superseded_by) == (None, None)
+
+
+def test_scores_fall_along_the_list_after_a_revision(moved):
+    moved.supersede("rome", by="bonn")
+    result = moved.search("Mara lives in Rome", now=NOW)
+    scores = [hit.score for hit in result]
+    assert result.order == "score"
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("preset", ["fast", "balanced", "accurate", "rrf", "memory_spark"])
+def test_every_preset_puts_the_state_that_holds_first(moved, preset):
+    moved.supersede("rome", by="bonn")
+    found = ids(moved.search("Mara lives in Rome", now=NOW, preset=preset))
+    assert found.index("bonn") < found.index("rome")
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("Where does Mara live?", "bonn"),
+        ("Where does Mara live now, after all the moves before?", "bonn"),
+        ("Where did Mara live originally?", "rome"),
+        ("Where did Mara live in summer 2025?", "oslo"),
+        ("Where did Mara live in 2024?", "rome"),
+    ],
+)
+def test_the_question_decides_which_state_is_asked_for(moved, query, first):
+    moved.supersede("rome", by="oslo")
+    moved.supersede("oslo", by="bonn")
+    found = [each for each in ids(moved.search(query, now=NOW)) if each != "jan"]
+    assert found[0] == first
+
+
+def test_a_question_about_the_past_gets_an_earlier_state(moved):
+    moved.supersede("rome", by="bonn")
+    moved.supersede("oslo", by="bonn")
+    found = ids(moved.search("Where did Mara live before?", now=NOW))
+    assert max(found.index("rome"), found.index("oslo")) < found.index("bonn")
+
+
+def test_what_was_never_true_is_not_the_past_either(moved):
+    moved.supersede("rome", by="bonn", kind="corrects")
+    found = ids(moved.search("Where did Mara live before?", now=NOW))
+    assert found.index("bonn") < found.index("rome")
+
+
+def test_superseded_memories_can_be_hidden_or_ranked_as_ever(moved):
+    before = ids(moved.search("Mara lives in Rome", now=NOW))
+    moved.supersede("rome", by="bonn")
+    assert "rome" not in ids(moved.search("Mara lives in Rome", now=NOW, superseded="hide"))
+    assert "rome" not in ids(moved.search("", now=NOW, superseded="hide"))
+    ignored = moved.search("Mara lives in Rome", now=NOW, superseded="ignore")
+    assert ids(ignored) == before
+    assert next(hit for hit in ignored if hit.id == "rome").superseded_by == "bonn"
+    with pytest.raises(InvalidInput, match="superseded='away': must say what becomes of it"):
+        moved.search("x", superseded="away")
+
+
+def test_a_plan_recedes_behind_what_holds(moved):
+    moved.supersede("oslo", by="bonn", kind="plans")
+    found = ids(moved.search("Mara lives in Bonn", now=NOW))
+    assert found.index("oslo") < found.index("bonn")
+
+
+def test_an_exception_holds_for_its_time(moved):
+    moved.supersede("oslo", by="bonn", kind="excepts")
+    # Nobody said when it ends.
+    found = ids(moved.search("Mara lives in Oslo", now=NOW))
+    assert found.index("bonn") < found.index("oslo")
+
+
+def test_a_decision_can_be_taken_back(moved):
+    before = moved.search("Mara lives in Rome", now=NOW).hits
+    one = moved.supersede("rome", by="oslo")
+    two = moved.supersede("rome", by="bonn")
+    assert moved.unsupersede(revision=one.id) == 1
+    assert moved.unsupersede(batch=two.batch) == 1
+    assert moved.search("Mara lives in Rome", now=NOW).hits == before
+    assert moved.unsupersede(revision=one.id) == 0
+    with pytest.raises(InvalidInput, match="revision='none': there is none in this scope"):
+        moved.unsupersede(revision="none")
+    with pytest.raises(InvalidInput, match="give a revision or a batch, not both"):
+        moved.unsupersede()
+
+
+def test_a_decision_says_who_made_it_and_when(moved):
+    made = moved.supersede("rome", by="bonn", kind="ends")
+    assert (made.older, made.newer, made.kind, made.state) == ("rome", "bonn", "ends", "active")
+    assert (made.probability, made.decided_by) == (1.0, "caller")
+    assert abs((datetime.now(UTC) - made.decided_at).total_seconds()) < 60
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("rome", "rome", "replaces"), InvalidInput, "is the same memory"),
+        (("rome", "nobody", "replaces"), MemoryNotFound, "nobody"),
+        (("rome", "bonn", "beats"), InvalidInput, "no such kind of revision"),
+    ],
+)
+def test_a_decision_that_cannot_be_made_says_why(moved, arguments, error, message):
+    old, by, kind = arguments
+    with pytest.raises(error, match=message):
+        moved.supersede(old, by=by, kind=kind)
+
+
+def test_a_revision_acts_within_one_scope_and_pool(moved, open_memory):
+    moved.add("Mara lives in Bern", id="shared", pool="shared_knowledge")
+    with pytest.raises(ScopeError, match="the older memory has pool='agent_memory'"):
+        moved.supersede("rome", by="shared")
+    other = open_memory(project="other")
+    other.add("Mara lives in Kyiv", id="kyiv")
+    with pytest.raises(ScopeError, match="project"):
+        moved.supersede("rome", by="kyiv")
+
+
+def test_another_scope_neither_sees_nor_undoes_a_decision(open_memory):
+    mine, theirs = open_memory(project="mine"), open_memory(project="theirs")
+    for handle in (mine, theirs):
+        handle.add("Lives in Rome", id="rome", at="2024-01-01")
+        handle.add("Lives in Bonn", id="bonn", at="2025-01-01")
+    made = mine.supersede("rome", by="bonn")
+    assert [hit.superseded_by for hit in theirs.search("Lives in Rome", now=NOW)] == [None, None]
+    with pytest.raises(InvalidInput, match="there is none in this scope"):
+        theirs.unsupersede(revision=made.id)
+
+
+def test_a_decision_outlives_the_handle_and_a_change_of_metadata(moved, open_memory):
+    moved.supersede("rome", by="bonn")
+    moved.update("bonn", metadata={"sure": True})
+    moved.update("rome", text="Mara lived in Rome, in fact")
+    moved.close()
+    again = open_memory()
+    found = {hit.id: hit.superseded_by for hit in again.search("Mara Rome", now=NOW)}
+    assert found["rome"] == "bonn"
+
+
+def test_a_forgotten_memory_takes_its_decisions_along(moved):
+    moved.supersede("rome", by="bonn")
+    moved.forget("bonn", purge=True)
+    found = moved.search("Mara lives in Rome", now=NOW)
+    assert [hit.superseded_by for hit in found] == [None] * 3
+    assert ids(found)[0] == "rome"
+
+
+def test_a_timeline_tells_the_states_of_a_topic_in_order(moved):
+    first = moved.supersede("rome", by="oslo")
+    second = moved.supersede("oslo", by="bonn")
+    states = moved.timeline("Mara lives", now=NOW)
+    assert [state.memory.id for state in states] == ["rome", "oslo", "bonn"]
+    assert [state.revision for state in states] == [first.id, second.id, None]
+    assert states[0].until == states[1].since
+    assert states[2].until is None
+    assert [state.memory.id for state in moved.timeline("Mara lives", k=1, now=NOW)] == ["bonn"]
+
+
+def test_a_profile_holds_what_still_holds_with_its_evidence(moved):
+    moved.supersede("rome", by="bonn")
+    moved.supersede("oslo", by="bonn", kind="restates")
+    entries = moved.profile(now=NOW)
+    assert {entry.text for entry in entries} == {"Mara lives in Bonn", "Jan lives in Rome"}
+    bonn = next(entry for entry in entries if entry.text == "Mara lives in Bonn")
+    assert (bonn.evidence, bonn.type, bonn.probability) == (("bonn", "oslo"), "semantic", 1.0)
+    assert bonn.since == datetime(2025, 2, 5, 10, tzinfo=UTC)
+
+
+def test_a_profile_is_one_persons(open_memory):
+    memory = open_memory(project="p")
+    memory.add_many(
+        [
+            {"text": "Likes tea", "user": "mara", "type": "semantic"},
+            {"text": "Likes coffee", "user": "jan", "type": "semantic"},
+            {"text": "You could try tea", "user": "mara", "type": "semantic", "role": "assistant"},
+            {"text": "Went for a walk", "user": "mara", "type": "episodic"},
+        ]
+    )
+    assert [entry.text for entry in memory.profile(user="mara")] == ["Likes tea"]
+
+
+def test_hits_with_what_supersedes_them_can_be_pickled(moved):
+    moved.supersede("rome", by="bonn")
+    result = moved.search("Mara lives in Rome", now=NOW)
+    assert pickle.loads(pickle.dumps(result)) == result

@@ -18,6 +18,14 @@ from ekphory.cli.command import (
     result_console,
 )
 from ekphory.cli.demo import demo
+from ekphory.cli.revision_commands import (
+    conflicts,
+    profile,
+    settle,
+    supersede,
+    timeline,
+    unsupersede,
+)
 from ekphory.cli.search_commands import ask, get, history, list_memories, search
 from ekphory.cli.server_commands import (
     create_key,
@@ -50,6 +58,10 @@ COMMANDS = (
     Entry("import", import_records, _REMEMBER, "ekphory import chats.jsonl --project home"),
     Entry("export", export_memories, _REMEMBER, "ekphory export --target memories.jsonl"),
     Entry("update", update, _REMEMBER, 'ekphory update note-7 --text "The meeting is at ten"'),
+    Entry("supersede", supersede, _REMEMBER, "ekphory supersede note-7 --by note-9"),
+    Entry("unsupersede", unsupersede, _REMEMBER, "ekphory unsupersede 3f9c2b7a51d06e84"),
+    Entry("conflicts", conflicts, _CARE, "ekphory conflicts --scan"),
+    Entry("settle", settle, _CARE, "ekphory settle --timeout 60"),
     Entry("forget", forget, _REMEMBER, "ekphory forget note-7 --purge"),
     Entry(
         "search",
@@ -61,6 +73,8 @@ COMMANDS = (
     Entry("list", list_memories, _FIND, "ekphory list --filter \"producer = 'user'\" --limit 20"),
     Entry("get", get, _FIND, "ekphory get note-7 --json"),
     Entry("history", history, _FIND, "ekphory history note-7"),
+    Entry("timeline", timeline, _FIND, 'ekphory timeline "where I live"'),
+    Entry("profile", profile, _FIND, "ekphory profile --user mara"),
     Entry("doctor", doctor, _CARE, "ekphory doctor --repair"),
     Entry("backup", backup, _CARE, "ekphory backup --store ./memories --target memories.tar"),
     Entry("restore", restore, _CARE, "ekphory restore --source memories.tar --store ./copy"),

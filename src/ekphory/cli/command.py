@@ -103,6 +103,8 @@ def report_errors(output: Output) -> Iterator[None]:
         raise _report(interruption, message, output, code=INTERRUPTED) from None
     except EkphoryError as error:
         raise _report(error, str(error), output, code=FAILED) from None
+    except TimeoutError as error:
+        raise _report(error, str(error), output, code=FAILED) from None
     except OSError as error:
         raise _report(error, _describe_system_error(error), output, code=FAILED) from None
     except Exception as error:  # noqa: BLE001  the outermost boundary

@@ -27,9 +27,10 @@ from ekphory.agent_trace import (
     ToolReturned,
 )
 from ekphory.errors import InvalidInput
-from ekphory.types import Hit, MemoryRecord, StageTrace, Trace, to_plain_data
+from ekphory.types import Hit, MemoryRecord, Revision, StageTrace, Trace, to_plain_data
 
 if TYPE_CHECKING:
+    from ekphory.revise import ProfileEntry, State
     from ekphory.search import SearchResult
 
 
@@ -99,9 +100,18 @@ def make_hit_table(hits: Sequence[Hit]) -> Table:
     """Show hits, best first: rank, score, text, and a line about the memory."""
     styles = ("bold green" if hit.score >= 0.5 else "green" for hit in hits)
     return _make_grid(
-        (rank, Text(f"{hit.score:.2f}", style=style), hit.memory)
-        for rank, (hit, style) in enumerate(zip(hits, styles, strict=True), start=1)
+        (
+            (rank, Text(f"{hit.score:.2f}", style=style), hit.memory)
+            for rank, (hit, style) in enumerate(zip(hits, styles, strict=True), start=1)
+        ),
+        notes=[_tell_superseded(hit) for hit in hits],
     )
+
+
+def _tell_superseded(hit: Hit) -> str:
+    if hit.superseded_by is None or hit.since is None:
+        return ""
+    return f"superseded by {hit.superseded_by} since {hit.since:%Y-%m-%d}"
 
 
 def make_memory_table(records: Sequence[MemoryRecord], *, first: int = 1) -> Table:
@@ -118,6 +128,45 @@ def make_history_table(versions: Sequence[MemoryRecord]) -> Table:
         (number, Text(state, style="green"), record)
         for number, state, record in zip(range(len(versions), 0, -1), states, versions, strict=True)
     )
+
+
+def make_timeline_table(states: Sequence[State]) -> Table:
+    """Show the states of a topic, the earliest first, each with from when to when it held."""
+    return _make_grid(
+        (number, Text(_format_span(state), style="green"), state.memory)
+        for number, state in enumerate(states, start=1)
+    )
+
+
+def _format_span(state: State) -> str:
+    until = "now" if state.until is None else f"{state.until:%Y-%m-%d}"
+    return f"{state.since:%Y-%m-%d} to {until}"
+
+
+def make_profile_table(entries: Sequence[ProfileEntry]) -> Table:
+    """Show lasting facts: how sure each is, its text, since when, and what tells it."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True, style="green")
+    table.add_column(overflow="fold")
+    for entry in entries:
+        body = Text(make_printable(entry.text))
+        body.append(f"\nsince {entry.since:%Y-%m-%d} · {', '.join(entry.evidence)}", style="dim")
+        table.add_row(f"{entry.probability:.2f}", body)
+    return table
+
+
+def make_revision_table(revisions: Sequence[Revision], texts: Mapping[str, str]) -> Table:
+    """Show decisions: how sure each is, what the newer memory does, and both texts."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True, style="green")
+    table.add_column(overflow="fold")
+    for each in revisions:
+        body = Text(f"{each.newer} {each.kind} {each.older}", style="bold")
+        for name in (each.older, each.newer):
+            body.append(f"\n{name}: {make_printable(texts[name])}", style="not bold")
+        body.append(f"\n{each.id} · by {each.decided_by}", style="dim not bold")
+        table.add_row(f"{each.probability:.2f}", body)
+    return table
 
 
 def make_record_table(record: MemoryRecord) -> Table:
@@ -137,14 +186,20 @@ def make_record_table(record: MemoryRecord) -> Table:
     return table
 
 
-def _make_grid(rows: Iterable[tuple[int, Text, MemoryRecord]]) -> Table:
-    """Show memories, each with its number and a mark beside it."""
+def _make_grid(
+    rows: Iterable[tuple[int, Text, MemoryRecord]], *, notes: Sequence[str] = ()
+) -> Table:
+    """Show memories, each with its number, a mark beside it, and a note below if it has one."""
     table = Table.grid(padding=(0, 1))
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for number, mark, record in rows:
-        table.add_row(Text(str(number), style="dim"), mark, _format_body(record))
+    listed = list(rows)
+    for (number, mark, record), note in zip(listed, notes or [""] * len(listed), strict=True):
+        body = _format_body(record)
+        if note:
+            body.append(f"\n{note}", style="yellow")
+        table.add_row(Text(str(number), style="dim"), mark, body)
     return table
 
 

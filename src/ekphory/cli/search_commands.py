@@ -25,7 +25,7 @@ from ekphory.cli.output import (
     print_event,
     print_json,
 )
-from ekphory.types import TimeUse
+from ekphory.types import SupersededUse, TimeUse
 
 if TYPE_CHECKING:
     from ekphory.store.protocol import Order
@@ -61,6 +61,12 @@ class SearchOptions:
     timezone: Annotated[
         str, typer.Option(metavar="NAME", help="Where its days begin, such as Europe/Berlin.")
     ] = "UTC"
+    superseded: Annotated[
+        SupersededUse,
+        typer.Option(
+            help="What becomes of memories that later ones supersede: recede, hide, or ignore."
+        ),
+    ] = "recede"
     context: Annotated[
         list[str] | None,
         typer.Option(

@@ -148,8 +148,11 @@ class OfferedTools:
     """Which tools are offered, and by which way."""
 
     tools: Annotated[
-        Literal["ekphory", "memmachine"],
-        typer.Option(help="ekphory's own six tools, or MemMachine's three by their names."),
+        Literal["ekphory", "agents", "memmachine"],
+        typer.Option(
+            help="ekphory's own six tools; agents: these and those about what changed; or "
+            "MemMachine's three by their names."
+        ),
     ] = "ekphory"
     transport: Annotated[
         Literal["stdio", "http"],

@@ -14,6 +14,7 @@ from ekphory.filters.grammar import format_filter
 from ekphory.filters.tree import Comparison, In, IsNull, MetadataField, Or
 from ekphory.filters.tree import Field as StoredField
 from ekphory.mcp_server.memory_tools import EXPLAIN, FORGET, LIST, RECALL, REMEMBER, UPDATE
+from ekphory.mcp_server.revision_tools import REVISION_TOOLS
 from ekphory.mcp_server.tool import (
     DEFAULT_TOKENS,
     MOST_SHOWN,
@@ -290,7 +291,7 @@ def _is_among(memory: Memory, uid: str) -> bool:
 
 # The sets of tools that a server can offer.
 
-Toolset = Literal["ekphory", "memmachine"]
+Toolset = Literal["ekphory", "agents", "memmachine"]
 
 # A model reads all of them in every conversation: six at most.
 _OWN: tuple[AnyTool, ...] = (REMEMBER, RECALL, FORGET, UPDATE, LIST, EXPLAIN)
@@ -304,4 +305,6 @@ def tools_of(toolset: Toolset, memories: Memories) -> tuple[AnyTool, ...]:
     """
     if toolset == "ekphory":
         return _OWN
+    if toolset == "agents":
+        return (*_OWN, *REVISION_TOOLS)
     return memmachine_tools(memories.service())

@@ -183,6 +183,10 @@ class ToolHit(ToolMemory):
     """A memory that was found, with the probability that it answers."""
 
     score: float
+    superseded_by: Annotated[
+        str | None, Field(description="Id of the memory that holds in its place.")
+    ] = None
+    since: Annotated[datetime | None, Field(description="Since when that one holds.")] = None
 
 
 class Withheld(BaseModel):
@@ -194,7 +198,15 @@ class Withheld(BaseModel):
 
 def show_hits(hits: Iterable[Hit]) -> list[ToolHit]:
     """Return hits as data."""
-    return [ToolHit(**show_memory(hit.memory).model_dump(), score=hit.score) for hit in hits]
+    return [
+        ToolHit(
+            **show_memory(hit.memory).model_dump(),
+            score=hit.score,
+            superseded_by=hit.superseded_by,
+            since=hit.since,
+        )
+        for hit in hits
+    ]
 
 
 def show_memory(record: MemoryRecord) -> ToolMemory:

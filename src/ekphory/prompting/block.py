@@ -401,6 +401,7 @@ def _write_line(hit: Hit, index: int, now: datetime) -> str:
         "age": format_age(memory.at, now),
         "confidence": f"{hit.score:.2f}",
         "producer": memory.producer,
+        "superseded": "" if hit.since is None else f"since {hit.since.date().isoformat()}",
     }
     shown = " ".join(
         f'{name}="{escape_attribute(value)}"' for name, value in attributes.items() if value

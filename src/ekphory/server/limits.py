@@ -122,6 +122,8 @@ _WRITES = frozenset(
         "/api/v2/memories",
         "/api/v2/memories/episodic/delete",
         "/api/v2/memories/semantic/delete",
+        "/api/v2/memories/supersede",
+        "/api/v2/memories/unsupersede",
         "/api/v2/projects/delete",
         "/api/v2/memories/semantic/feature",
         "/api/v2/memories/semantic/feature/update",

@@ -45,7 +45,16 @@ from ekphory.types import (
 # Why a hit is there, in sentences.
 
 ReasonKind = Literal[
-    "newest", "chain", "meaning", "words", "time", "weight", "reranker", "pinned", "parent"
+    "newest",
+    "chain",
+    "meaning",
+    "words",
+    "time",
+    "weight",
+    "reranker",
+    "pinned",
+    "parent",
+    "superseded",
 ]
 _NEARLY_ONE = 0.005
 """A factor that is not further from 1 changed nothing worth telling."""
@@ -67,7 +76,22 @@ def reasons(result: SearchResult, now: datetime) -> list[list[ShownReason]]:
             [ShownReason(kind="newest", sentence="One of the newest; nothing was asked.")]
             for _ in result
         ]
-    return [_chain(hit, result) + _found(hit, result.hits) + _moved(hit, now) for hit in result]
+    return [
+        _chain(hit, result)
+        + _superseded(hit, result.hits)
+        + _found(hit, result.hits)
+        + _moved(hit, now)
+        for hit in result
+    ]
+
+
+def _superseded(hit: Hit, hits: Sequence[Hit]) -> list[ShownReason]:
+    if hit.since is None:
+        return []
+    places = [place for place, other in enumerate(hits, start=1) if other.id == hit.superseded_by]
+    what = f"hit {places[0]} holds" if places else "another memory holds"
+    sentence = f"Superseded: since {hit.since:%Y-%m-%d} {what} in its place."
+    return [ShownReason(kind="superseded", sentence=sentence)]
 
 
 def _chain(hit: Hit, result: SearchResult) -> list[ShownReason]:

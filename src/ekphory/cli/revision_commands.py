@@ -1,0 +1,147 @@
+"""`ekphory supersede`, `unsupersede`, `conflicts`, `timeline`, `profile` and `settle`."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+import typer
+
+from ekphory.cli.command import command, message_console, print_result, result_console
+from ekphory.cli.options import OutputOptions, StoreOptions, open_existing
+from ekphory.cli.output import (
+    make_profile_table,
+    make_revision_table,
+    make_timeline_table,
+    print_json,
+)
+from ekphory.types import RevisionKind
+
+_NowOption = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="The moment of asking, ISO 8601; else the current one."),
+]
+
+
+@command
+def supersede(
+    old: Annotated[str, typer.Argument(metavar="ID", help="The memory that holds no more.")],
+    where: StoreOptions,
+    output: OutputOptions,
+    by: Annotated[str, typer.Option(metavar="ID", help="The memory that takes its place.")],
+    kind: Annotated[
+        str, typer.Option(help="replaces, corrects, ends, restates, excepts or plans.")
+    ] = "replaces",
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Since when, ISO 8601; else since the newer memory."),
+    ] = None,
+) -> None:
+    """Say that one memory takes the place of another; both are kept.
+
+    Searches put the older one below the newer one from then on. `unsupersede` takes it back.
+    """
+    with open_existing(where) as memory:
+        made = memory.supersede(old, by=by, kind=cast("RevisionKind", kind), at=at)
+    shown = f"{made.newer} {made.kind} {made.older}. Taken back with: unsupersede {made.id}"
+    print_result(output, made, shown)
+
+
+@command
+def unsupersede(
+    where: StoreOptions,
+    output: OutputOptions,
+    revision: Annotated[
+        str | None, typer.Argument(metavar="[REVISION]", help="The decision.", show_default=False)
+    ] = None,
+    batch: Annotated[
+        str | None, typer.Option(metavar="BATCH", help="All decisions of this batch instead.")
+    ] = None,
+) -> None:
+    """Take back a decision on what supersedes what, or set a conflict aside."""
+    with open_existing(where) as memory:
+        count = memory.unsupersede(revision=revision, batch=batch)
+    noun = "decision" if count == 1 else "decisions"
+    print_result(output, {"undone": count}, f"{count:,} {noun} taken back.")
+
+
+@command
+def conflicts(
+    where: StoreOptions,
+    output: OutputOptions,
+    scan: Annotated[
+        bool,
+        typer.Option("--scan", help="Compare all memories of the scope first; takes a while."),
+    ] = False,
+    limit: Annotated[int, typer.Option(help="How many to show.")] = 100,
+) -> None:
+    """List memories that may contradict others, where it is not sure enough to act.
+
+    Confirm one with `supersede`, set one aside with `unsupersede`.
+    """
+    with open_existing(where) as memory:
+        found = memory.conflicts(scan=scan, limit=limit)
+        texts = (
+            {}
+            if output.json
+            else {
+                each: memory.get(each).text for pair in found for each in (pair.older, pair.newer)
+            }
+        )
+    if output.json:
+        print_json({"conflicts": found})
+        return
+    if found:
+        result_console().print(make_revision_table(found, texts))
+    else:
+        message_console().print("No conflicts.")
+
+
+@command
+def timeline(
+    topic: Annotated[str, typer.Argument(help="Words that name it, such as: where I live.")],
+    where: StoreOptions,
+    output: OutputOptions,
+    k: Annotated[int, typer.Option("--k", "-k", help="Most states, the newest ones.")] = 20,
+    now: _NowOption = None,
+) -> None:
+    """Show the states of a topic in the order in which they held."""
+    with open_existing(where) as memory:
+        states = memory.timeline(topic, k=k, now=now)
+    if output.json:
+        print_json({"topic": topic, "states": states})
+    elif states:
+        result_console().print(make_timeline_table(states))
+    else:
+        message_console().print("No memory matches.")
+
+
+@command
+def profile(
+    where: StoreOptions,
+    output: OutputOptions,
+    k: Annotated[int, typer.Option("--k", "-k", help="Most entries.")] = 50,
+    now: _NowOption = None,
+) -> None:
+    """Show the lasting facts and preferences that hold now, each with its evidence."""
+    with open_existing(where) as memory:
+        entries = memory.profile(k=k, now=now)
+    if output.json:
+        print_json({"profile": entries})
+    elif entries:
+        result_console().print(make_profile_table(entries))
+    else:
+        message_console().print("No lasting fact or preference is known.")
+
+
+@command
+def settle(
+    where: StoreOptions,
+    output: OutputOptions,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Give up waiting after so long.")
+    ] = None,
+) -> None:
+    """Wait until everything that was written is compared with earlier memories."""
+    with open_existing(where) as memory:
+        memory.settle(timeout)
+    print_result(output, {"settled": True}, "All memories are compared.")

@@ -188,7 +188,7 @@ def test_the_lines_are_a_header_memories_before_their_versions_and_the_end(kitch
     assert {name: line[name] for name in plain if name not in ("at", "created_at")} == {
         name: value for name, value in plain.items() if name not in ("at", "created_at")
     }
-    assert line["at"] == "2026-03-01T00:00:00+00:00"
+    assert datetime.fromisoformat(line["at"]) == record.at
     assert datetime.fromisoformat(line["created_at"]) == record.created_at
 
 

@@ -23,7 +23,9 @@ def test_json_has_the_hits_first_and_with_explain_the_trace(kitchen):
     assert list(found)[-1] == "trace"
     assert (found["abstained"], len(found["hits"])) == (False, 2)
     best = found["hits"][0]
-    assert list(best) == ["id", "text", "score", "scores", "memory"]
+    assert list(best) == [
+        "id", "text", "score", "scores", "memory", "superseded_by", "since",
+    ]  # fmt: skip
     assert (best["id"], best["memory"]["producer"]) == ("sink", "Ben")
     assert found["trace"]["stages"][0].keys() == {
         "number", "name", "status", "reason", "candidates_in", "candidates_out",

@@ -584,6 +584,7 @@ class Memory:
         self._all.update(
             memory_id,
             text=text,
+            at=before.at,  # mem0's `created_at`, which stays
             metadata=None if metadata is None else to_scalars(merged),
             expires_at=expires_at,
         )

@@ -1,0 +1,59 @@
+"""`ekphory supersede` and its kin: what holds now, and what held before."""
+
+import pytest
+
+
+@pytest.fixture
+def moved(ekphory):
+    for name, at, text in (
+        ("rome", "2024-01-05", "Mara lives in Rome"),
+        ("bonn", "2025-09-05", "Mara lives in Bonn"),
+    ):
+        ekphory.run("add", text, "--id", name, "--at", at, "--type", "semantic")
+    return ekphory
+
+
+def test_a_superseded_memory_is_listed_below_and_marked(moved):
+    made = moved.json("supersede", "rome", "--by", "bonn")
+    assert (made["older"], made["newer"], made["kind"], made["state"]) == (
+        "rome", "bonn", "replaces", "active",
+    )  # fmt: skip
+    hits = moved.json("search", "Mara lives in Rome")["hits"]
+    assert [hit["id"] for hit in hits] == ["bonn", "rome"]
+    assert (hits[1]["superseded_by"], hits[1]["since"][:10]) == ("bonn", "2025-09-05")
+    shown = moved.run("search", "Mara lives in Rome").stdout
+    assert "superseded by bonn since 2025-09-05" in shown
+    hidden = moved.json("search", "Mara lives in Rome", "--superseded", "hide")["hits"]
+    assert [hit["id"] for hit in hidden] == ["bonn"]
+
+
+def test_a_decision_is_taken_back_by_what_the_command_said(moved):
+    said = moved.run("supersede", "rome", "--by", "bonn").stdout
+    revision = said.rpartition("unsupersede ")[2].strip()
+    assert moved.json("unsupersede", revision) == {"undone": 1}
+    hits = moved.json("search", "Mara lives in Rome")["hits"]
+    assert [hit["superseded_by"] for hit in hits] == [None, None]
+
+
+def test_a_timeline_and_a_profile_are_shown(moved):
+    moved.run("supersede", "rome", "--by", "bonn")
+    states = moved.json("timeline", "where Mara lives")["states"]
+    assert [(state["memory"]["id"], state["until"] is None) for state in states] == [
+        ("rome", False), ("bonn", True),
+    ]  # fmt: skip
+    assert "2024-01-05 to 2025-09-05" in moved.run("timeline", "where Mara lives").stdout
+    (fact,) = moved.json("profile")["profile"]
+    assert (fact["text"], fact["evidence"]) == ("Mara lives in Bonn", ["bonn"])
+    assert "since 2025-09-05" in moved.run("profile").stdout
+
+
+def test_nothing_to_look_at_is_said_in_words(moved):
+    assert moved.json("conflicts") == {"conflicts": []}
+    assert "No conflicts." in moved.run("conflicts").stderr
+    assert "No lasting fact" in moved.run("profile", "--user", "nobody").stderr
+    assert moved.json("settle") == {"settled": True}
+
+
+def test_a_decision_that_cannot_be_made_says_why(moved):
+    assert "is the same memory" in moved.failure("supersede", "rome", "--by", "rome")
+    assert "there is none in this scope" in moved.failure("unsupersede", "nothing")

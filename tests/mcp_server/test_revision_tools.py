@@ -30,10 +30,10 @@ def test_the_set_has_the_six_tools_and_five_more(agent):
 
 def test_recall_tells_what_is_superseded_in_its_data_and_its_text(moved):
     made = moved.data("supersede", old="rome", by="bonn")["revision"]
-    block = moved.call("recall", query="Mara lives in Rome")[0]
+    _, texts = moved.call("recall", query="Mara lives in Rome")
     first, second = moved.data("recall", query="Mara lives in Rome")["hits"]
     assert (first["id"], second["id"], second["superseded_by"]) == ("bonn", "rome", "bonn")
-    assert 'superseded="since 2025-09-05"' in block
+    assert 'superseded="since 2025-09-05"' in texts[0]
     assert moved.data("unsupersede", revision=made["id"]) == {"undone": 1}
     first, second = moved.data("recall", query="Mara lives in Rome")["hits"]
     assert (first["id"], "superseded_by" in second) == ("rome", False)

@@ -92,7 +92,7 @@ class Cue:
     hints: QueryHints = NO_HINTS
 
 
-Tense = Literal["present", "past", "first"]
+Tense = Literal["past", "first"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +188,7 @@ def classify_query(text: str) -> QueryClass:
 
     Of a text with statements and questions only the questions count.
     """
-    asked = _find_questions(text[-MOST_CHARACTERS:])
+    asked = find_questions(text[-MOST_CHARACTERS:])
     words = words_of(asked)
     cues = list(dict.fromkeys(_cues_in(words, asked)))
     intent = _heaviest(cues)
@@ -196,30 +196,10 @@ def classify_query(text: str) -> QueryClass:
     return QueryClass(intent, _complexity(asked, words), signals, _hints(cues, intent))
 
 
-@dataclass(frozen=True, slots=True)
-class AskedState:
-    """Which state of a thing that changed a question asks for.
-
-    Attributes:
-        tense: The `present` one, also where nothing says otherwise; an earlier one (`past`); or
-            the `first` one.
-        signals: Names of the cues that say so; no text.
-    """
-
-    tense: Tense
-    signals: tuple[str, ...] = ()
-
-
-def asked_state(text: str) -> AskedState:
-    """Say which state of a thing that changed `text` asks for."""
-    asked = _find_questions(text[-MOST_CHARACTERS:])
-    words = words_of(asked)
-    found = {cue.tense: cue for cue in _tenses_in(words, asked)}
-    # "still" and "now" ask for the present, whatever else is said.
-    for tense in ("present", "first", "past"):
-        if tense in found:
-            return AskedState(tense, (found[tense].signal,))
-    return AskedState("present")
+def find_tenses(text: str) -> dict[Tense, str]:
+    """Return which states the cues of a question ask for, each with a cue's name."""
+    asked = find_questions(text[-MOST_CHARACTERS:])
+    return {cue.tense: cue.signal for cue in _tenses_in(words_of(asked), asked)}
 
 
 def _tenses_in(words: Sequence[str], text: str) -> Iterator[TenseCue]:
@@ -245,7 +225,8 @@ def depth_factor(query_class: QueryClass | None) -> float:
     return min(1.0 + extra, DEEPEST)
 
 
-def _find_questions(text: str) -> str:
+def find_questions(text: str) -> str:
+    """Return the questions of a text with statements and questions; else the whole text."""
     sentences = [part for part in _SENTENCE_END.split(text) if part]
     asking = [part for part in sentences if part.rstrip().endswith(("?", "？"))]
     return " ".join(asking) if asking and len(asking) < len(sentences) else text

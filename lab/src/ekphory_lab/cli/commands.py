@@ -38,6 +38,7 @@ _TRAINING = {
     ),
     "generate": (train.generate, "--count 1000 --out samples.jsonl"),
     "calibration": (train.calibration, "--data training-data"),
+    "asked-state": (train.asked_state, ""),
     "gate": (train.gate, "--data training-data --reranker model"),
     "reranker-calibration": (
         train.reranker_calibration,

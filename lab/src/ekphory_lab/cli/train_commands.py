@@ -108,6 +108,25 @@ def calibration(
     print_result(output, {"target": place, "file": file}, "\n".join(told))
 
 
+# `ekphory train asked-state`.
+
+
+@command
+def asked_state(output: OutputOptions, target: TargetOption = None) -> None:
+    """Learn which questions ask for an earlier state, and write it; no evaluation data is read."""
+    from ekphory.retrieval.asked_state import ASKED_STATE_FILE
+    from ekphory.retrieval.calibration import write_fitted
+    from ekphory_lab.training.asked_state import learn_asked_state
+    from ekphory_lab.training.changes import read_scenarios
+
+    place = fitted_target(target, ASKED_STATE_FILE.name)
+    file = learn_asked_state(read_scenarios(), command="ekphory train asked-state")
+    write_fitted(place, file)
+    told = [f"{name} {value:g}" for name, value in file.measured.items()]
+    shown = {"target": place, "measured": file.measured, "weights": len(file.values["weights"])}
+    print_result(output, shown, "\n".join([*told, f"{place}: written"]))
+
+
 # `ekphory train gate`: when a reranker may be skipped.
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ekphory.retrieval.asked_state import AskedState, asked_state
 from ekphory.retrieval.pipeline import Candidates, SearchState, Stage
-from ekphory.retrieval.query import AskedState, asked_state
 from ekphory.retrieval.revisions import FOREVER, RevisionLink
 from ekphory.store.protocol import IntArray
 from ekphory.types import SUPERSEDING, to_microseconds

@@ -1,0 +1,81 @@
+"""Which state of what changed a question asks for: the present one, an earlier one, or the first.
+
+Of an English question a logistic regression over its words and pairs of words tells whether it asks
+for an earlier state; it was learned from written questions by `ekphory train asked-state`. Cues in
+other languages, and those of the first state, are rules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+from ekphory.retrieval.calibration import FITTED, read_fitted
+from ekphory.retrieval.query import MOST_CHARACTERS, find_questions, find_tenses, words_of
+
+ASKED_STATE_KIND = "asked state"
+ASKED_STATE_FILE = FITTED / "asked_state.json"
+BEGIN, NUMBER = "^", "#"
+"""Stand for the beginning of a question, and for any word with a digit."""
+_EVEN = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class AskedState:
+    """Which state a question asks for.
+
+    Attributes:
+        tense: The `present` one, an earlier one (`past`), or the `first` one.
+        past: Probability that it asks for an earlier state, the first one among them.
+    """
+
+    tense: Literal["present", "past", "first"]
+    past: float
+
+
+@dataclass(frozen=True, slots=True)
+class PastWeights:
+    """A logistic regression over words and pairs of words.
+
+    Attributes:
+        intercept: What a question without any of them has.
+        weights: By word or pair, what it adds.
+    """
+
+    intercept: float
+    weights: Mapping[str, float]
+
+    def probability(self, text: str) -> float:
+        """Return the probability that a question asks for an earlier state."""
+        total = sum(self.weights.get(each, 0.0) for each in question_features(text))
+        return 1 / (1 + math.exp(-(self.intercept + total)))
+
+
+def question_features(text: str) -> set[str]:
+    """Return the words and pairs of words of a question."""
+    words = [NUMBER if any(map(str.isdigit, word)) else word for word in words_of(text)]
+    return {*words, *(f"{first} {second}" for first, second in pairwise([BEGIN, *words]))}
+
+
+def asked_state(text: str) -> AskedState:
+    """Say which state of what changed `text` asks for.
+
+    Of a text with statements and questions only the questions count.
+    """
+    cues = find_tenses(text)
+    asked = find_questions(text[-MOST_CHARACTERS:])
+    past = max(_read_weights().probability(asked), 1.0 if cues else 0.0)
+    if "first" in cues:
+        return AskedState("first", past)
+    return AskedState("past" if past > _EVEN else "present", past)
+
+
+@cache
+def _read_weights(path: Path = ASKED_STATE_FILE) -> PastWeights:
+    values = read_fitted(path, kind=ASKED_STATE_KIND).values
+    return PastWeights(float(values["intercept"]), dict(values["weights"]))

@@ -44,8 +44,8 @@ from ekphory.types import MemoryRecord, format_date
 MOST_STATEMENT_TOKENS = 80
 """The date included, which is never cut."""
 LAYOUT_NAME = "ekphory-change-1"
-_KIND = "change reader"
-_LOGITS, _HIDDEN, _MASK = "logits", "hidden", "attention_mask"
+RECORD_KIND = "change reader"
+LOGITS, HIDDEN, MASK = "logits", "hidden", "attention_mask"
 
 
 class StatementLayout:
@@ -242,7 +242,7 @@ class OnnxChangeReader:
         mask = np.zeros(hidden.shape[:2], np.int64)
         for row, each in zip(mask, tokens, strict=True):
             row[: len(each)] = 1
-        return self._session.compute([_LOGITS], {_HIDDEN: hidden, _MASK: mask})[0]
+        return self._session.compute([LOGITS], {HIDDEN: hidden, MASK: mask})[0]
 
 
 def _read_record(directory: Path) -> Mapping[str, Any]:
@@ -254,6 +254,6 @@ def _read_record(directory: Path) -> Mapping[str, Any]:
         raise ModelError(
             f"{path}: not the record of a change reader ({error}). Reinstall ekphory."
         ) from error
-    if found != (_KIND, LAYOUT_NAME, CHANGE_KINDS):
+    if found != (RECORD_KIND, LAYOUT_NAME, CHANGE_KINDS):
         raise ModelError(f"{path}: is of another layout ({found[1]}). Export the model again.")
     return record

@@ -78,12 +78,19 @@ class GraphBuilder:
         self._nodes.append(helper.make_node("Identity", [tensor], [name], name=f"output_{name}"))
 
     def model(
-        self, outputs: Sequence[ValueInfoProto], *, inputs: Sequence[str] = TEXT_INPUTS
+        self,
+        outputs: Sequence[ValueInfoProto],
+        *,
+        inputs: Sequence[str] = TEXT_INPUTS,
+        given: Sequence[ValueInfoProto] = (),
     ) -> ModelProto:
-        """Finish: a model whose inputs are int64 (batch, tokens)."""
+        """Finish: a model whose inputs are int64 (batch, tokens), and others that are `given`."""
         taken = [
-            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
-            for name in inputs
+            *given,
+            *(
+                helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
+                for name in inputs
+            ),
         ]
         graph = helper.make_graph(self._nodes, "encoder", taken, list(outputs), self._constants)
         opsets = [helper.make_opsetid("", ONNX_OPSET), helper.make_opsetid(MICROSOFT, 1)]

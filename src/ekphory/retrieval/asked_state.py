@@ -30,11 +30,12 @@ class AskedState:
     """Which state a question asks for.
 
     Attributes:
-        tense: The `present` one, an earlier one (`past`), or the `first` one.
+        tense: The `present` one, an earlier one (`past`), the `first` one, or what is `usual`,
+            whatever is so at the moment.
         past: Probability that it asks for an earlier state, the first one among them.
     """
 
-    tense: Literal["present", "past", "first"]
+    tense: Literal["present", "past", "first", "usual"]
     past: float
 
 
@@ -69,10 +70,13 @@ def asked_state(text: str) -> AskedState:
     """
     cues = find_tenses(text)
     asked = find_questions(text[-MOST_CHARACTERS:])
-    past = max(_read_weights().probability(asked), 1.0 if cues else 0.0)
+    is_told = "past" in cues or "first" in cues
+    past = 1.0 if is_told else _read_weights().probability(asked)
     if "first" in cues:
         return AskedState("first", past)
-    return AskedState("past" if past > _EVEN else "present", past)
+    if past > _EVEN:
+        return AskedState("past", past)
+    return AskedState("usual" if "usual" in cues else "present", past)
 
 
 @cache

@@ -92,7 +92,7 @@ class Cue:
     hints: QueryHints = NO_HINTS
 
 
-Tense = Literal["past", "first"]
+Tense = Literal["past", "first", "usual"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from ekphory.store.ledger import Ledger, LedgerEntry
 from ekphory.store.protocol import IntArray, ScopeColumns
 from ekphory.types import SUPERSEDING, RevisionKind, to_microseconds
 
+_JOINS_NOTHING: tuple[RevisionKind, ...] = ("restates", "plans")
 FOREVER = np.iinfo(np.int64).max
 
 
@@ -99,7 +100,7 @@ class RevisionLinks:
     def joined_to(self, rows: Iterable[int]) -> list[list[int]]:
         """Return the groups of rows that links join, directly or over others, with any of these.
 
-        What only says the same again joins nothing: both are found for themselves.
+        What says the same again, and what is planned, joins nothing: both are found by themselves.
         """
         groups, seen = [], set[int]()
         for row in rows:
@@ -111,7 +112,7 @@ class RevisionLinks:
                 current = waiting.pop()
                 group.append(current)
                 for link in (self.links[place] for place in self.by_row[current]):
-                    others = () if link.kind == "restates" else (link.older, link.newer)
+                    others = () if link.kind in _JOINS_NOTHING else (link.older, link.newer)
                     for other in others:
                         if other not in seen:
                             seen.add(other)

@@ -38,7 +38,12 @@ _TRAINING = {
     ),
     "generate": (train.generate, "--count 1000 --out samples.jsonl"),
     "calibration": (train.calibration, "--data training-data"),
-    "asked-state": (train.asked_state, ""),
+    "asked-state": (train.asked_state, "--json"),
+    "change-reader": (train.change_reader, "--base all-MiniLM-L6-v2 --target change-run"),
+    "export-change-reader": (
+        train.export_change_reader,
+        "--source change-run/model --target change-reader",
+    ),
     "gate": (train.gate, "--data training-data --reranker model"),
     "reranker-calibration": (
         train.reranker_calibration,

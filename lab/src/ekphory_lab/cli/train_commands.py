@@ -127,6 +127,56 @@ def asked_state(output: OutputOptions, target: TargetOption = None) -> None:
     print_result(output, shown, "\n".join([*told, f"{place}: written"]))
 
 
+# `ekphory train change-reader` and `export-change-reader`.
+
+
+@command
+def change_reader(
+    output: OutputOptions,
+    base: Annotated[Path, typer.Option(metavar="DIR", help="all-MiniLM-L6-v2, in floats.")],
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Of the run; goes on where it is.")],
+    epochs: Annotated[int, typer.Option(help="How often every pair is read.")] = 4,
+) -> None:
+    """Train what reads two statements, on the written scenarios; needs torch."""
+    _require_torch()
+    from ekphory_lab.training.change_reader import (
+        ChangeTraining,
+        save_upper_layers,
+        train_change_reader,
+    )
+    from ekphory_lab.training.changes import pairs_for, read_scenarios
+    from ekphory_lab.training.run_files import MODEL_FOLDER
+
+    config = ChangeTraining(epochs=epochs)
+    pairs = pairs_for("training", read_scenarios(), most_unrelated=config.unrelated)
+    with show_note("training") as note:
+        model = train_change_reader(pairs, base=base, target=target, config=config, tell=note)
+    save_upper_layers(model, base, target / MODEL_FOLDER)
+    shown = f"{target / MODEL_FOLDER}: trained on {len(pairs):,} pairs"
+    print_result(output, {"target": target / MODEL_FOLDER, "pairs": len(pairs)}, shown)
+
+
+@command
+def export_change_reader(
+    output: OutputOptions,
+    source: Annotated[Path, typer.Option(metavar="DIR", help="The folder model of a run.")],
+    target: Annotated[Path, typer.Option(metavar="DIR", help="Gets the ONNX model.")],
+) -> None:
+    """Export a trained change reader in 8 bits, with thresholds fitted beside it."""
+    from ekphory_lab.training.change_export import export_change_reader as export_reader
+    from ekphory_lab.training.changes import CHANGES, read_scenarios
+    from ekphory_lab.training.texts import sha256_of_texts
+
+    data = {CHANGES.name: sha256_of_texts(CHANGES)}
+    with show_note("exporting"):
+        outcome = export_reader(source, target, scenarios=read_scenarios(), data=data)
+    told = (
+        f"macro-F1 {outcome.macro_f1:g}, accuracy {outcome.accuracy:g}; it acts with precision "
+        f"{outcome.precision:g} at recall {outcome.recall:g}"
+    )
+    print_result(output, {"target": target, "measured": outcome}, f"{told}\n{target}: written")
+
+
 # `ekphory train gate`: when a reranker may be skipped.
 
 

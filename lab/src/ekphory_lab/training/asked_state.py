@@ -71,8 +71,8 @@ def measure_past(weights: PastWeights, questions: Sequence[StateQuestion]) -> Pa
     right = float(np.count_nonzero(said & true))
     return PastOutcome(
         round(float((said == true).mean()), 4),
-        round(right / max(1, np.count_nonzero(said)), 4),
-        round(right / max(1, np.count_nonzero(true)), 4),
+        round(right / max(1.0, float(said.sum())), 4),
+        round(right / max(1.0, float(true.sum())), 4),
     )
 
 

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from safetensors.torch import save_file
 from torch import nn
 
 from ekphory.models.changes import CHANGE_KINDS, ChangeKind, StatementPair
 from ekphory.models.onnx_change_reader import SharedLayers, StatementLayout
 from ekphory.models.onnx_reranker import PairTokens
 from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
+from ekphory_lab.training.change_export import HEAD_FILE
 from ekphory_lab.training.encoder import load_transformer, mixed_precision
 from ekphory_lab.training.run_files import rise_and_fall
 
@@ -40,14 +41,15 @@ class ChangeTraining:
         batch: Pairs a step.
         rate, head_rate: Highest learning rate of the layers, and of what is new.
         unrelated: Most unrelated pairs of a scenario.
+        dropout, smoothing: Of hidden states, and of the labels.
         seed: Decides the order and what is dropped out.
     """
 
     epochs: int = 4
     batch: int = 32
-    rate: float = 8e-5
+    rate: float = 1.5e-4
     head_rate: float = 1e-3
-    unrelated: int = 4
+    unrelated: int = 3
     dropout: float = 0.1
     smoothing: float = 0.05
     seed: int = 25
@@ -145,15 +147,14 @@ def train_change_reader(
     return model
 
 
-def logits_of(model: UpperLayers, pairs: Sequence[StatementPair]) -> NDArray[np.float32]:
-    """Return logits of pairs in 32 bits, shape (pairs, kinds)."""
-    states, found = PairStates(), []
-    tokens = states.tokens(pairs)
-    model.eval()
-    with torch.no_grad():
-        for start in range(0, len(tokens), 32):
-            found.append(model(*states.states(tokens[start : start + 32])).numpy())
-    return np.concatenate(found)
+def save_upper_layers(model: UpperLayers, base: Path, target: Path) -> None:
+    """Write the trained layers as an encoder of their own, and the classifier beside it."""
+    encoder = load_transformer(base)
+    encoder.encoder.layer = model.layers
+    encoder.config.num_hidden_layers = len(model.layers)
+    encoder.save_pretrained(target)
+    head = {name: tensor.contiguous() for name, tensor in model.out.state_dict().items()}
+    save_file(head, target / HEAD_FILE)
 
 
 def _batches(tokens: Sequence[PairTokens], config: ChangeTraining, epoch: int) -> list[list[int]]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import Literal, get_args
 
 from ekphory.errors import DatasetError
@@ -89,6 +90,25 @@ def read_scenarios(folder: Path = CHANGES) -> list[Scenario]:
 def scenarios_for(part: Part, scenarios: Iterable[Scenario]) -> list[Scenario]:
     """Return the scenarios of one part."""
     return [each for each in scenarios if each.part == part]
+
+
+def pairs_for(
+    part: Part, scenarios: Iterable[Scenario], *, most_unrelated: int | None = None
+) -> list[tuple[StatementPair, ChangeKind]]:
+    """Return the pairs of one part, of each scenario at most so many that are unrelated.
+
+    Which of those are left out is drawn, always the same.
+    """
+    found = []
+    for scenario in scenarios_for(part, scenarios):
+        pairs = list(scenario.pairs())
+        unrelated = [place for place, (_, kind) in enumerate(pairs) if kind == "unrelated"]
+        if most_unrelated is not None and len(unrelated) > most_unrelated:
+            chance = Random(scenario.name)  # noqa: S311  no secret
+            dropped = set(chance.sample(unrelated, len(unrelated) - most_unrelated))
+            pairs = [pair for place, pair in enumerate(pairs) if place not in dropped]
+        found += pairs
+    return found
 
 
 def count_kinds(pairs: Sequence[tuple[StatementPair, ChangeKind]]) -> dict[ChangeKind, int]:

@@ -1,7 +1,7 @@
 """Stage 12, after the probabilities: what is superseded stands below what supersedes it.
 
 A revision says with which probability q a newer memory replaces, corrects or ends an older one,
-excepts from it or plans to change it. Memories that revisions join are states of one topic. Which
+or excepts from it for a while. Memories that revisions join are states of one topic. Which
 of them the question asks for follows from its words: the present state, an earlier one, or the one
 of a time that it names. Each of the others answers only if its revision is wrong, so its
 probability is multiplied by 1 - q; and the best that is asked for answers wherever one of the
@@ -27,8 +27,10 @@ from ekphory.types import SUPERSEDING, to_microseconds
 class OrderRevisions(Stage):
     """Puts the state that the question asks for above the other states of the same topic.
 
-    A superseded memory recedes, or is left out, as the search says; a plan recedes behind what
-    holds, an exception holds for its time. A question about the past gets the state of then.
+    A superseded memory recedes, or is left out, as the search says; an exception holds for its
+    time, but not for a question about what is usual. A question about the past gets the state of
+    then. Plans change no order: who asks what is, and who asks what is planned, find what they ask
+    for by its words (LOG 41).
     """
 
     number = 12
@@ -110,7 +112,8 @@ class _Spans:
         self._at, self._now = at, now
         self.superseded: dict[int, RevisionLink] = {}
         self._wrong: dict[int, float] = {}
-        self._receding: dict[int, float] = {}
+        self._holding: dict[int, RevisionLink] = {}
+        self._over: dict[int, RevisionLink] = {}
         for link in links:
             if link.kind in SUPERSEDING:
                 first = self.superseded.get(link.older)
@@ -118,41 +121,47 @@ class _Spans:
                     self.superseded[link.older] = link
             if link.kind == "corrects":
                 self._wrong[link.older] = max(link.probability, self._wrong.get(link.older, 0.0))
-            elif link.kind == "plans":
-                self._recede(link.newer, link)
+            elif link.kind == "excepts" and at[link.newer] <= now < link.until:
+                self._holding[link.older] = link
             elif link.kind == "excepts":
-                holds = at[link.newer] <= now < link.until
-                self._recede(link.older if holds else link.newer, link)
-
-    def _recede(self, row: int, link: RevisionLink) -> None:
-        self._receding[row] = max(link.probability, self._receding.get(row, 0.0))
+                self._over[link.newer] = link
 
     def unwanted(
         self, rows: Sequence[int], asked: AskedState, times: Sequence[tuple[int, int]]
     ) -> dict[int, float]:
         """Return the rows that do not answer, each with how sure that is."""
-        past = [row for row in rows if row in self.superseded and row not in self._wrong]
-        if asked.tense == "present" and not times:
-            left_out = {row: link.probability for row, link in self.superseded.items()}
-            return self._receding | left_out | self._wrong
+        ended = {**self.superseded, **self._over}
         if times:
             meant = [row for row in rows if self._held_in(row, times) and row not in self._wrong]
+        elif asked.tense in ("past", "first"):
+            meant = [row for row in rows if row in ended and row not in self._wrong]
+            meant = meant[:1] if asked.tense == "first" else meant
         else:
-            meant = past[:1] if asked.tense == "first" else past
+            return self._not_now(asked) | self._wrong
         if not meant:
             return dict(self._wrong)
         sure = {row: self._certainty(row, meant) for row in rows if row not in meant}
         return sure | self._wrong
 
+    def _not_now(self, asked: AskedState) -> dict[int, float]:
+        links = {**self.superseded, **self._over}
+        if asked.tense == "usual":
+            # What excepts for the moment is not what holds in general.
+            links |= {link.newer: link for link in self._holding.values()}
+        else:
+            links |= self._holding
+        return {row: link.probability for row, link in links.items()}
+
     def _held_in(self, row: int, times: Sequence[tuple[int, int]]) -> bool:
         end = self.superseded[row].since if row in self.superseded else FOREVER
+        end = min(end, self._over[row].until) if row in self._over else end
         return any(self._at[row] < last and first < end for first, last in times)
 
     def _certainty(self, row: int, meant: Sequence[int]) -> float:
-        links = [
-            self.superseded[each].probability for each in (*meant, row) if each in self.superseded
-        ]
-        return max(links, default=0.0)
+        ended = {**self.superseded, **self._over}
+        return max(
+            (ended[each].probability for each in (*meant, row) if each in ended), default=0.0
+        )
 
 
 def _asked_times(state: SearchState) -> list[tuple[int, int]]:

@@ -1,0 +1,264 @@
+"""Exports a trained change reader as ONNX in 8-bit integers, with thresholds fitted beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ekphory.errors import ModelError
+from ekphory.models import onnx_graph
+from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds
+from ekphory.models.late_bound import Linear
+from ekphory.models.model_record import MODEL_FILE, RECORD_FILE
+from ekphory.models.onnx_change_reader import (
+    HIDDEN,
+    LAYOUT_NAME,
+    LOGITS,
+    MASK,
+    RECORD_KIND,
+    SHARED_OUTPUT,
+    SharedLayers,
+    StatementLayout,
+)
+from ekphory.models.onnx_reranker import PairTokens
+from ekphory.models.onnx_session import OnnxSession
+from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
+from ekphory.types import SUPERSEDING
+from ekphory_lab.evaluation.metrics import FloatArray
+from ekphory_lab.training import static_int8
+from ekphory_lab.training.changes import Scenario, pairs_for
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+HEAD_FILE = "ekphory_change_head.safetensors"
+WANTED_PRECISION = 0.97
+SHOWN_PRECISION = 0.5
+_BATCH = 16
+_RANGED = 2_000
+_SUPERSEDING = [CHANGE_KINDS.index(kind) for kind in SUPERSEDING]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOutcome:
+    """How well held-back pairs were read.
+
+    Attributes:
+        macro_f1: Mean of the F1 of all kinds.
+        accuracy: Share of the pairs that were given their kind.
+        precision, recall: Of "the older one holds no more", from the threshold on.
+        f1: By kind.
+    """
+
+    macro_f1: float
+    accuracy: float
+    precision: float
+    recall: float
+    f1: Mapping[str, float]
+
+
+class _UpperWriter(onnx_graph.EncoderWriter):
+    """Writes the trained layers, from hidden states to logits."""
+
+    def __init__(
+        self,
+        weights: onnx_graph.EncoderWeights,
+        head: Linear,
+        arithmetic: onnx_graph.Arithmetic,
+    ) -> None:
+        super().__init__(weights, arithmetic)
+        self.head = head
+
+    def _embed(self) -> str:
+        return HIDDEN
+
+    def write(self) -> ModelProto:
+        """Return the graph: hidden states and mask to `logits` (batch, kinds)."""
+        graph = self.graph
+        hidden = self.last_layer()
+        start, end = (graph.constant(np.array([place])) for place in (0, 1))
+        tokens = graph.node("Slice", [hidden, start, end, end])
+        first = graph.node("Squeeze", [tokens, end])
+        joined = graph.node(
+            "Concat", [first, self.mean(hidden, self.present())], attributes={"axis": 1}
+        )
+        graph.name_output(self.linear(joined, self.head), LOGITS)
+        width = int(self.weights.words.shape[1])
+        states = onnx_graph.float_output(HIDDEN, ["batch", "tokens", width])
+        return graph.model(
+            [onnx_graph.float_output(LOGITS, ["batch", len(CHANGE_KINDS)])],
+            inputs=(MASK,),
+            given=(states,),
+        )
+
+
+def export_change_reader(
+    source: Path, target: Path, *, scenarios: Sequence[Scenario], data: Mapping[str, str]
+) -> ChangeOutcome:
+    """Write `model.onnx` and `model.json`; the same input gives the same bytes.
+
+    Temperature and thresholds are fitted on the scenarios for fitting, with the 8-bit model, and
+    what is measured are those held back.
+
+    Args:
+        source: Folder `model` of a run.
+        target: Made if needed.
+        scenarios: All of them.
+        data: SHA-256 of what the model was trained on, by name.
+    """
+    shared = SharedLayers(bundled_directory(SMALL_RERANKER))
+    layout = StatementLayout(shared.tokenizer)
+    weights, head = _read(source)
+    trained = layout.pairs([pair for pair, _ in pairs_for("training", scenarios)])[:_RANGED]
+    model = _quantised(weights, head, list(_batches(shared, trained)))
+    session = OnnxSession(model, name=str(target))
+    fitting, held_back = (
+        _read_part(session, shared, layout, pairs_for(part, scenarios))
+        for part in ("fitting", "held back")
+    )
+    temperature = fit_temperature(*fitting)
+    thresholds = fit_thresholds(_soften(fitting[0], temperature), fitting[1])
+    outcome = measure(_soften(held_back[0], temperature), held_back[1], thresholds)
+    target.mkdir(parents=True, exist_ok=True)
+    (target / MODEL_FILE).write_bytes(model)
+    files = {MODEL_FILE: hashlib.sha256(model).hexdigest()}
+    record: dict[str, Any] = {
+        "format": 1,
+        "kind": RECORD_KIND,
+        "name": "ekphory-change-reader",
+        "revision": hashlib.sha256(
+            json.dumps([files, temperature, asdict(thresholds)]).encode()
+        ).hexdigest()[:16],
+        "layout": LAYOUT_NAME,
+        "kinds": list(CHANGE_KINDS),
+        "shared": {"name": SMALL_RERANKER, "revision": shared.revision, "output": SHARED_OUTPUT},
+        "temperature": temperature,
+        "thresholds": asdict(thresholds),
+        "licence": "Apache-2.0",
+        "made_by": {"command": "ekphory train export-change-reader", "quantisation": "int8"},
+        "data": dict(data),
+        "measured": asdict(outcome),
+        "files": files,
+    }
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    (target / RECORD_FILE).write_text(text + "\n", encoding="utf-8")
+    return outcome
+
+
+def fit_temperature(logits: FloatArray, labels: FloatArray) -> float:
+    """Return the temperature of the least cross entropy, to a hundredth."""
+    rows = np.arange(len(labels))
+
+    def loss(temperature: float) -> float:
+        return float(-np.log(_soften(logits, temperature)[rows, labels.astype(int)] + 1e-12).mean())
+
+    return round(float(min(np.arange(0.5, 4.0, 0.01), key=loss)), 2)
+
+
+def fit_thresholds(probabilities: FloatArray, labels: FloatArray) -> ChangeThresholds:
+    """Return the least probabilities at which "holds no more" has the wanted precisions."""
+    ended = probabilities[:, _SUPERSEDING].sum(axis=1)
+    true = np.isin(labels, _SUPERSEDING).astype(np.float64)
+    return ChangeThresholds(
+        acts=_least(ended, true, precision=WANTED_PRECISION),
+        shows=_least(ended, true, precision=SHOWN_PRECISION),
+    )
+
+
+def _least(found: FloatArray, true: FloatArray, *, precision: float) -> float:
+    order = np.argsort(-found)
+    right = np.cumsum(true[order]) / np.arange(1, len(order) + 1)
+    enough = np.flatnonzero(right >= precision)
+    return 1.0 if not len(enough) else round(float(found[order[enough[-1]]]), 4)
+
+
+def measure(
+    probabilities: FloatArray, labels: FloatArray, thresholds: ChangeThresholds
+) -> ChangeOutcome:
+    """Return how well pairs are read from their probabilities, shape (pairs, kinds)."""
+    said = probabilities.argmax(axis=1)
+    f1: dict[str, float] = {}
+    for number, kind in enumerate(CHANGE_KINDS):
+        right = float(((said == number) & (labels == number)).sum())
+        wrong = float(((said == number) ^ (labels == number)).sum())
+        f1[str(kind)] = round(2 * right / max(1.0, 2 * right + wrong), 4)
+    acts = probabilities[:, _SUPERSEDING].sum(axis=1) >= thresholds.acts
+    true = np.isin(labels, _SUPERSEDING)
+    found = float((acts & true).sum())
+    return ChangeOutcome(
+        macro_f1=round(float(np.mean(list(f1.values()))), 4),
+        accuracy=round(float((said == labels).mean()), 4),
+        precision=round(found / max(1.0, float(acts.sum())), 4),
+        recall=round(found / max(1.0, float(true.sum())), 4),
+        f1=f1,
+    )
+
+
+def _soften(logits: FloatArray, temperature: float) -> FloatArray:
+    scaled = logits / temperature
+    shares = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float64)
+
+
+def _read(source: Path) -> tuple[onnx_graph.EncoderWeights, Linear]:
+    from safetensors.numpy import load_file
+
+    weights = onnx_graph.load_encoder_weights(source)
+    path = source / HEAD_FILE
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file. Give the folder `model` of a change reader's run.")
+    head = load_file(path)
+    return weights, Linear(head["weight"], head["bias"])
+
+
+def _batches(
+    shared: SharedLayers, tokens: Sequence[PairTokens]
+) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+    ordered = sorted(tokens, key=len)
+    for start in range(0, len(ordered), _BATCH):
+        batch = ordered[start : start + _BATCH]
+        yield _inputs(shared, batch)
+
+
+def _inputs(shared: SharedLayers, batch: Sequence[PairTokens]) -> dict[str, np.ndarray[Any, Any]]:
+    hidden = np.asarray(shared.run(batch))
+    mask = np.zeros(hidden.shape[:2], np.int64)
+    for row, each in zip(mask, batch, strict=True):
+        row[: len(each)] = 1
+    return {HIDDEN: hidden, MASK: mask}
+
+
+def _quantised(
+    weights: onnx_graph.EncoderWeights,
+    head: Linear,
+    batches: Sequence[Mapping[str, np.ndarray[Any, Any]]],
+) -> bytes:
+    arithmetic = onnx_graph.FloatArithmetic()
+    model = _UpperWriter(weights, head, arithmetic).write()
+    ranges = static_int8.ranges_over(model, arithmetic, batches)
+    encoder, ranges = static_int8.fold_value_balance(weights, ranges)
+    rounded = _UpperWriter(encoder, head, static_int8.StaticInt8Arithmetic(encoder, ranges))
+    content: bytes = rounded.write().SerializeToString(deterministic=True)
+    return content
+
+
+def _read_part(
+    session: OnnxSession,
+    shared: SharedLayers,
+    layout: StatementLayout,
+    pairs: Sequence[Any],
+) -> tuple[FloatArray, FloatArray]:
+    tokens = layout.pairs([pair for pair, _ in pairs])
+    order = np.argsort([len(each) for each in tokens], kind="stable")
+    logits = np.empty((len(tokens), len(CHANGE_KINDS)))
+    for start in range(0, len(order), _BATCH):
+        places = order[start : start + _BATCH]
+        inputs = _inputs(shared, [tokens[place] for place in places])
+        logits[places] = session.compute([LOGITS], inputs)[0]
+    return logits, np.array([CHANGE_KINDS.index(kind) for _, kind in pairs])

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from ekphory.models.agent_reranker import Reranker
     from ekphory.models.embedder import EmbeddingModel
     from ekphory.models.loading import load_embedder
+    from ekphory.revise import ProfileEntry, State
     from ekphory.search import SearchResult
-    from ekphory.types import Failure, Hit, MemoryRecord, WriteReport
+    from ekphory.types import Failure, Hit, MemoryRecord, Revision, WriteReport
 
 __version__ = "0.1.0"
 
@@ -36,8 +37,11 @@ _HOMES = {
     "InvalidInput": "ekphory.errors",
     "Memory": "ekphory.memory",
     "MemoryRecord": "ekphory.types",
+    "ProfileEntry": "ekphory.revise",
     "Reranker": "ekphory.models.agent_reranker",
+    "Revision": "ekphory.types",
     "SearchResult": "ekphory.search",
+    "State": "ekphory.revise",
     "WriteReport": "ekphory.types",
     "load_embedder": "ekphory.models.loading",
 }
@@ -53,8 +57,11 @@ __all__ = [
     "InvalidInput",
     "Memory",
     "MemoryRecord",
+    "ProfileEntry",
     "Reranker",
+    "Revision",
     "SearchResult",
+    "State",
     "WriteReport",
     "__version__",
     "load_embedder",

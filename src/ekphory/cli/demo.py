@@ -154,6 +154,8 @@ SCENES = (
     Scene("by type", "How do I undo a bad release?", "type = 'procedural'"),
     Scene("by importance", "What must I never cook for her?", "importance >= 0.8"),
     Scene("in one pool", "What should we do better next time?", None, "agent_mistakes"),
+    Scene("as it is now", "Where does Mara live?"),
+    Scene("as it was", "Where did Mara live before?"),
 )
 _RENEWED = "fact-passport"
 _RENEWED_TEXT = "Mara's passport was replaced; the new one is valid until 1 October 2036."
@@ -164,6 +166,7 @@ def show(memory: Memory) -> Showing:
     started = time.perf_counter()
     added = memory.add_many(demo_records()).added
     seconds = time.perf_counter() - started
+    memory.settle()
     scenes = tuple((scene, _play(memory, scene)) for scene in SCENES)
     answers = tuple(_ask(memory, question) for question in demo_questions())
     memory.update(_RENEWED, text=_RENEWED_TEXT, expires_at="2036-10-01T00:00:00Z")

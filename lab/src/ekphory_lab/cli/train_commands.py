@@ -139,16 +139,21 @@ def change_reader(
 ) -> None:
     """Train what reads two statements, on the written scenarios; needs torch."""
     _require_torch()
+    from ekphory.models.loading import load_embedder
     from ekphory_lab.training.change_reader import (
         ChangeTraining,
         save_upper_layers,
         train_change_reader,
     )
     from ekphory_lab.training.changes import pairs_for, read_scenarios
+    from ekphory_lab.training.near_turns import near_turns
     from ekphory_lab.training.run_files import MODEL_FOLDER
+    from ekphory_lab.training.texts import read_conversations
 
     config = ChangeTraining(epochs=epochs)
+    conversations = read_conversations()[:: config.every_conversation]
     pairs = pairs_for("training", read_scenarios(), most_unrelated=config.unrelated)
+    pairs += near_turns(conversations, load_embedder(None), most=config.near_turns)
     with show_note("training") as note:
         model = train_change_reader(pairs, base=base, target=target, config=config, tell=note)
     save_upper_layers(model, base, target / MODEL_FOLDER)

@@ -299,6 +299,8 @@ class EkphorySystem:
                 f"pool {pool!r}: {len(report.failed)} passages were refused; the first is "
                 f"{first.id!r}: {first.field}: {first.message}"
             )
+        # What was written is compared with what was there, as it is some time after every write.
+        memory.settle()
         return memory
 
 

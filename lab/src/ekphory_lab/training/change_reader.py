@@ -41,6 +41,8 @@ class ChangeTraining:
         batch: Pairs a step.
         rate, head_rate: Highest learning rate of the layers, and of what is new.
         unrelated: Most unrelated pairs of a scenario.
+        near_turns: How many pairs of neighbouring talk there are beside those of the scenarios.
+        every_conversation: Of the written conversations one in so many gives them.
         dropout, smoothing: Of hidden states, and of the labels.
         seed: Decides the order and what is dropped out.
     """
@@ -50,6 +52,8 @@ class ChangeTraining:
     rate: float = 1.5e-4
     head_rate: float = 1e-3
     unrelated: int = 3
+    near_turns: int = 6000
+    every_conversation: int = 3
     dropout: float = 0.1
     smoothing: float = 0.05
     seed: int = 25

@@ -1,0 +1,75 @@
+"""Pairs of turns of one conversation that lie near each other, and mostly change nothing.
+
+What the change reader is asked about is what the store finds near a new memory. In conversations
+that is mostly talk about the same things; few of it revises anything. So such pairs are trained on
+as unrelated, but for turns that a written question about a change names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from ekphory.models.changes import ChangeKind, StatementPair
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.late_bound import read_passages
+from ekphory.types import MemoryRecord
+
+NEAREST = 5
+"""So many of the turns nearest to one are paired with it."""
+
+
+def near_turns(
+    rows: Sequence[Mapping[str, Any]], embedder: EmbeddingModel, *, most: int, seed: int = 25
+) -> list[tuple[StatementPair, ChangeKind]]:
+    """Return pairs of turns, as many of each conversation.
+
+    Args:
+        rows: Conversations, as `read_conversations` gives them.
+        embedder: Tells what lies near.
+        most: Pairs in all.
+        seed: Decides which turns are taken.
+    """
+    chance = Random(seed)  # noqa: S311  no secret
+    share = -(-most // max(1, len(rows)))
+    found: list[tuple[StatementPair, ChangeKind]] = []
+    for row in rows:
+        found += _of_conversation(row, embedder, chance, share)
+    return found[:most]
+
+
+def _of_conversation(
+    row: Mapping[str, Any], embedder: EmbeddingModel, chance: Random, share: int
+) -> list[tuple[StatementPair, ChangeKind]]:
+    turns = [_record(place, turn) for place, turn in enumerate(row["turns"])]
+    vectors = read_passages(embedder, [turn.indexed_text for turn in turns]).content
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = vectors @ vectors.T
+    np.fill_diagonal(cosines, -1.0)
+    changed = {
+        turn
+        for question in row["questions"]
+        if question["category"] == "update"
+        for turn in question["turns"]
+    }
+    pairs = set()
+    for place in chance.sample(range(len(turns)), min(share, len(turns))):
+        other = int(chance.choice(np.argsort(-cosines[place])[:NEAREST].tolist()))
+        older, newer = sorted((place, other))
+        if not {older, newer} & changed:
+            pairs.add((older, newer))
+    return [
+        (StatementPair(turns[older], turns[newer]), "unrelated") for older, newer in sorted(pairs)
+    ]
+
+
+def _record(place: int, turn: Mapping[str, Any]) -> MemoryRecord:
+    at = turn["at"] if isinstance(turn["at"], datetime) else datetime.fromisoformat(turn["at"])
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return MemoryRecord(
+        id=str(place), text=turn["text"], at=at, created_at=at, producer=turn["speaker"]
+    )

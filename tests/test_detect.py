@@ -9,10 +9,10 @@ import pytest
 
 from ekphory import engine
 from ekphory.detect import ChangeDetector, find_exception_end, judge
-from ekphory.errors import ModelError
+from ekphory.errors import ModelError, ServiceError
 from ekphory.memory import Memory
 from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds, StatementPair
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing.models import HashEmbedder, ScriptedChat
 from ekphory.types import MemoryRecord
 
 NOW = "2026-03-01T00:00:00Z"
@@ -105,6 +105,23 @@ def test_what_was_set_aside_is_not_asked_again(read_by):
     reader.asked.clear()
     assert memory.conflicts(scan=True) == ()
     assert reader.asked == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "superseded_by", "left"),
+    [
+        ('{"kind": "corrects"}', "oslo", 0),
+        ('{"kind": "none"}', None, 0),
+        (ServiceError("busy"), None, 1),
+    ],
+)
+def test_a_chat_model_judges_what_is_not_sure_enough(read_by, answer, superseded_by, left):
+    chat = ScriptedChat([answer] * 9)
+    memory = read_by(WrittenReader({(ROME, OSLO): ("ends", 0.5)}), chat=chat)
+    add_both(memory)
+    memory.settle(timeout=30)
+    assert superseded(memory)["rome"] == superseded_by
+    assert len(memory.conflicts()) == left
 
 
 def test_a_caller_overrules_the_model(read_by):

@@ -54,6 +54,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "store/writer.py::Writer._write": "handed through the future to whoever asked",
     "store/lance_table.py::translate_lance_errors": "panics of LanceDB become errors",
     "lab/src/ekphory_lab/bench/worker.py::answer": "the answer to its caller",
+    "detect.py::ChangeDetector._run": "told by `settle`; the thread goes on",
     "cli/command.py::report_errors": "outermost boundary of the command line",
     "agent/llm_session.py::ModelThread.run": "handed to the thread that waits",
     "agent/llm_session.py::SessionLoop._asked": "a boundary to SDKs of others",

@@ -113,6 +113,8 @@ class Memory:
         self._models = _load_optional_models(reranker, chat)
         self._recorded = read_recorded()
         self._shared: engine.Engine | None = engine.acquire(path, embedder)
+        if self._models.chat is not None:
+            self._shared.detector.consult(self._models.chat)
 
     def add(  # noqa: PLR0913  a memory's fields
         self,

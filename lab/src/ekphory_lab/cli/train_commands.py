@@ -168,13 +168,20 @@ def export_change_reader(
     target: Annotated[Path, typer.Option(metavar="DIR", help="Gets the ONNX model.")],
 ) -> None:
     """Export a trained change reader in 8 bits, with thresholds fitted beside it."""
+    from ekphory.models.loading import load_embedder
+    from ekphory_lab.training.change_export import TALK_PAIRS
     from ekphory_lab.training.change_export import export_change_reader as export_reader
     from ekphory_lab.training.changes import CHANGES, read_scenarios
-    from ekphory_lab.training.texts import sha256_of_texts
+    from ekphory_lab.training.near_turns import near_turns
+    from ekphory_lab.training.probability_scopes import DEVELOPMENT_CONVERSATIONS
+    from ekphory_lab.training.texts import read_conversations, sha256_of_texts
 
-    data = {CHANGES.name: sha256_of_texts(CHANGES)}
+    data = {path.name: sha256_of_texts(path) for path in (CHANGES, DEVELOPMENT_CONVERSATIONS)}
     with show_note("exporting"):
-        outcome = export_reader(source, target, scenarios=read_scenarios(), data=data)
+        talk = near_turns(
+            read_conversations(DEVELOPMENT_CONVERSATIONS), load_embedder(None), most=TALK_PAIRS
+        )
+        outcome = export_reader(source, target, scenarios=read_scenarios(), talk=talk, data=data)
     told = (
         f"macro-F1 {outcome.macro_f1:g}, accuracy {outcome.accuracy:g}; it acts with precision "
         f"{outcome.precision:g} at recall {outcome.recall:g}"

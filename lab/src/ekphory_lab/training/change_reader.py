@@ -18,15 +18,15 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from ekphory.models.changes import CHANGE_KINDS, ChangeKind, StatementPair
+from ekphory.models.changes import CHANGE_KINDS, StatementPair
 from ekphory.models.onnx_change_reader import SharedLayers, StatementLayout
 from ekphory.models.onnx_reranker import PairTokens
 from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
 from ekphory_lab.training.change_export import HEAD_FILE
+from ekphory_lab.training.changes import LabelledPair
 from ekphory_lab.training.encoder import load_transformer, mixed_precision
 from ekphory_lab.training.run_files import rise_and_fall
 
-Labelled = tuple[StatementPair, ChangeKind]
 KEPT_LAYERS = (2, 3, 4, 5)
 """Of the base encoder's six layers, those that are trained."""
 CHECKPOINT = "checkpoint.pt"
@@ -102,7 +102,7 @@ class PairStates:
 
 
 def train_change_reader(
-    training: Sequence[Labelled],
+    training: Sequence[LabelledPair],
     *,
     base: Path,
     target: Path,

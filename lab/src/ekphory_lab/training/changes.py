@@ -29,6 +29,10 @@ _RELATION = re.compile(r"([a-z])>([a-z]) ([a-z-]+)")
 _QUESTION = re.compile(r"\?(past)? ?(.+?) = ([a-z](?:,[a-z])*)")
 
 
+LabelledPair = tuple[StatementPair, ChangeKind]
+"""Two statements, and what the newer one means for the older one."""
+
+
 @dataclass(frozen=True, slots=True)
 class StateQuestion:
     """A question about what changed.
@@ -69,7 +73,7 @@ class Scenario:
         number = hashlib.sha256(first.encode()).digest()[0] % _PARTS_IN_ALL
         return _OTHER_PARTS.get(number, "training")
 
-    def pairs(self) -> Iterator[tuple[StatementPair, ChangeKind]]:
+    def pairs(self) -> Iterator[LabelledPair]:
         """Yield each two statements and how the newer one is related to the older one."""
         keys = list(self.statements)
         for place, older in enumerate(keys):
@@ -94,7 +98,7 @@ def scenarios_for(part: Part, scenarios: Iterable[Scenario]) -> list[Scenario]:
 
 def pairs_for(
     part: Part, scenarios: Iterable[Scenario], *, most_unrelated: int | None = None
-) -> list[tuple[StatementPair, ChangeKind]]:
+) -> list[LabelledPair]:
     """Return the pairs of one part, of each scenario at most so many that are unrelated.
 
     Which of those are left out is drawn, always the same.
@@ -111,7 +115,7 @@ def pairs_for(
     return found
 
 
-def count_kinds(pairs: Sequence[tuple[StatementPair, ChangeKind]]) -> dict[ChangeKind, int]:
+def count_kinds(pairs: Sequence[LabelledPair]) -> dict[ChangeKind, int]:
     """Return how many pairs there are of each kind."""
     return {kind: sum(found == kind for _, found in pairs) for kind in CHANGE_KINDS}
 

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ekphory.models.changes import ChangeKind, StatementPair
+from ekphory.models.changes import StatementPair
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.late_bound import read_passages
 from ekphory.types import MemoryRecord
+from ekphory_lab.training.changes import LabelledPair
 
 NEAREST = 5
 """So many of the turns nearest to one are paired with it."""
@@ -25,7 +26,7 @@ NEAREST = 5
 
 def near_turns(
     rows: Sequence[Mapping[str, Any]], embedder: EmbeddingModel, *, most: int, seed: int = 25
-) -> list[tuple[StatementPair, ChangeKind]]:
+) -> list[LabelledPair]:
     """Return pairs of turns, as many of each conversation.
 
     Args:
@@ -36,7 +37,7 @@ def near_turns(
     """
     chance = Random(seed)  # noqa: S311  no secret
     share = -(-most // max(1, len(rows)))
-    found: list[tuple[StatementPair, ChangeKind]] = []
+    found: list[LabelledPair] = []
     for row in rows:
         found += _of_conversation(row, embedder, chance, share)
     return found[:most]
@@ -44,7 +45,7 @@ def near_turns(
 
 def _of_conversation(
     row: Mapping[str, Any], embedder: EmbeddingModel, chance: Random, share: int
-) -> list[tuple[StatementPair, ChangeKind]]:
+) -> list[LabelledPair]:
     turns = [_record(place, turn) for place, turn in enumerate(row["turns"])]
     vectors = read_passages(embedder, [turn.indexed_text for turn in turns]).content
     vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

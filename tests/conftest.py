@@ -8,6 +8,9 @@ from hypothesis import settings
 
 # A command that a test runs is run by its own process, unless the test is about the resident one.
 os.environ["EKPHORY_DAEMON"] = "0"
+# New memories are compared with earlier ones only where a test is about that: it costs most of what
+# a small test costs.
+os.environ["EKPHORY_DETECT_CHANGES"] = "0"
 
 # How long an example takes says nothing: the machine may be busy.
 settings.register_profile("unhurried", deadline=None)

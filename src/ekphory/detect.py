@@ -44,9 +44,11 @@ from ekphory.types import (
     to_microseconds,
 )
 
-NEAREST_BY_MEANING = 6
-NEAREST_BY_WORDS = 4
-LEAST_COSINE = 0.25
+FEW_MEMORIES = 64
+"""Up to so many memories of a scope more of them are compared with a new one."""
+NEAREST_BY_MEANING, NEAREST_AMONG_FEW = 3, 6
+NEAREST_BY_WORDS = 1
+LEAST_COSINE = 0.1
 LEAST_WORDS = 0.12
 """Share of what the words of a memory could score at most that an earlier one must reach."""
 _NOT_COMPARED = (*REFERENCE_POOLS, "shared_rules")
@@ -401,9 +403,10 @@ def _by_meaning(snapshot: ScopeSnapshot, row: int) -> Iterable[int]:
     now = int(snapshot.columns.at[row])
     vector = snapshot.dense.first_vectors(np.array([row], np.int64), now=now)[0]
     visible = np.ones(len(snapshot), np.bool_)
-    wanted = Wanted(nearest=NEAREST_BY_MEANING + 1, visible=visible, now=now)
+    most = 1 + (NEAREST_AMONG_FEW if len(snapshot) <= FEW_MEMORIES else NEAREST_BY_MEANING)
+    wanted = Wanted(nearest=most, visible=visible, now=now)
     rows, scores = snapshot.dense.begin(vector, wanted)(np.empty(0, np.int64))
-    return _best(rows, scores, most=NEAREST_BY_MEANING + 1, least=LEAST_COSINE)
+    return _best(rows, scores, most=most, least=LEAST_COSINE)
 
 
 def _by_words(snapshot: ScopeSnapshot, row: int) -> Iterable[int]:

@@ -220,6 +220,7 @@ class OnnxChangeReader:
         self.name = f"{record['name']}@{record['revision']}"
         self.thresholds = ChangeThresholds(**record["thresholds"])
         self._temperature = float(record["temperature"])
+        self._bias = np.array(record["bias"], np.float32)
         self._shared = shared
         self._layout = StatementLayout(shared.tokenizer)
         model = read_checked(directory / MODEL_FILE, record["files"][MODEL_FILE])
@@ -233,7 +234,7 @@ class OnnxChangeReader:
         """Return the probability of each kind, shape (pairs, kinds)."""
         logits = np.empty((len(pairs), len(CHANGE_KINDS)), np.float32)
         BatchedRun(self._workers, self._layout.pairs, self._run).fill(logits, pairs)
-        scaled = logits / self._temperature
+        scaled = logits / self._temperature + self._bias
         shares = np.exp(scaled - scaled.max(axis=1, keepdims=True))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float32)
 

@@ -135,7 +135,7 @@ def change_reader(
     output: OutputOptions,
     base: Annotated[Path, typer.Option(metavar="DIR", help="all-MiniLM-L6-v2, in floats.")],
     target: Annotated[Path, typer.Option(metavar="DIR", help="Of the run; goes on where it is.")],
-    epochs: Annotated[int, typer.Option(help="How often every pair is read.")] = 4,
+    epochs: Annotated[int, typer.Option(help="How often every pair is read.")] = 3,
 ) -> None:
     """Train what reads two statements, on the written scenarios; needs torch."""
     _require_torch()
@@ -167,7 +167,7 @@ def export_change_reader(
     source: Annotated[Path, typer.Option(metavar="DIR", help="The folder model of a run.")],
     target: Annotated[Path, typer.Option(metavar="DIR", help="Gets the ONNX model.")],
 ) -> None:
-    """Export a trained change reader in 8 bits, with thresholds fitted beside it."""
+    """Export a trained change reader in 8 bits, with probabilities fitted beside it."""
     from ekphory.models.loading import load_embedder
     from ekphory_lab.training.change_export import TALK_PAIRS
     from ekphory_lab.training.change_export import export_change_reader as export_reader

@@ -47,12 +47,12 @@ class ChangeTraining:
         seed: Decides the order and what is dropped out.
     """
 
-    epochs: int = 4
+    epochs: int = 3
     batch: int = 32
-    rate: float = 1.5e-4
+    rate: float = 8e-5
     head_rate: float = 1e-3
-    unrelated: int = 3
-    near_turns: int = 6000
+    unrelated: int = 6
+    near_turns: int = 4000
     every_conversation: int = 3
     dropout: float = 0.1
     smoothing: float = 0.05

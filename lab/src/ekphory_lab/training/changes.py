@@ -21,7 +21,7 @@ from ekphory.types import MemoryRecord
 CHANGES = Path(__file__).parent / "changes"
 Part = Literal["training", "fitting", "held back"]
 """What a scenario is for: the weights, the probabilities, or to measure."""
-_OTHER_PARTS: dict[int, Part] = {0: "fitting", 1: "held back"}
+_OTHER_PARTS: dict[int, Part] = {8: "fitting", 9: "held back"}
 _PARTS_IN_ALL = 10
 _HEAD = re.compile(r"== ([\w-]+): (.+)")
 _STATEMENT = re.compile(r"([a-z]) (\d{4}-\d\d-\d\d) ([^:|]{1,40}): (.+)")

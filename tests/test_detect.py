@@ -197,7 +197,7 @@ def test_a_write_does_not_wait_for_the_comparison(read_by):
     add_both(memory)
     time.sleep(0.5)
     assert memory.add("Jan lives in Bern", id="jan").added == 1
-    with pytest.raises(TimeoutError, match="still being compared after"):
+    with pytest.raises(TimeoutError, match="still being compared"):
         memory.settle(timeout=0.2)
     released.set()
     memory.settle(timeout=30)

@@ -35,7 +35,7 @@ MANY_ARGUMENTS: dict[str, tuple[int, str]] = {
     "frameworks/mem0.py::Memory.search": (8, "those of mem0's own method"),
     "memory.py::Memory.__init__": (10, "a store, five fields of a scope, three models, a preset"),
     "memory.py::Memory.add": (14, "the fields of a memory, each by name"),
-    "memory.py::Memory.search": (12, "a search's settings, each by name"),
+    "memory.py::Memory.search": (13, "a search's settings, each by name"),
     "memory.py::Memory.update": (7, "the fields of a memory that can change, each by name"),
     "models/agent_reranker.py::Reranker.from_pretrained": (7, "what a service must be told"),
 }

@@ -232,18 +232,21 @@ class ChangeDetector:
             self._urgent, self._failure = True, None
             self._changed.notify_all()
             try:
-                while self._busy or self._woken_at is not None:
-                    left = None if until is None else until - time.monotonic()
-                    if left is not None and left <= 0:
-                        raise TimeoutError(
-                            f"Memories were still being compared after {timeout:g} seconds. "
-                            "Wait longer; the work goes on meanwhile."
-                        )
-                    if self._failure is not None:
-                        raise self._failure
-                    self._changed.wait(left)
+                self._wait_for_quiet(until)
             finally:
                 self._urgent = False
+
+    def _wait_for_quiet(self, until: float | None) -> None:
+        while self._busy or self._woken_at is not None:
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                raise TimeoutError(
+                    "Memories were still being compared when the time was up. Wait longer; the "
+                    "work goes on meanwhile."
+                )
+            if self._failure is not None:
+                raise self._failure
+            self._changed.wait(left)
 
     def close(self) -> None:
         """End the thread after what it is just reading; the rest is done by the next one."""

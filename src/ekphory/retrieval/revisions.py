@@ -104,21 +104,20 @@ class RevisionLinks:
         """
         groups, seen = [], set[int]()
         for row in rows:
-            if row in seen or row not in self.by_row:
-                continue
-            group, waiting = [], [row]
-            seen.add(row)
-            while waiting:
-                current = waiting.pop()
-                group.append(current)
-                for link in (self.links[place] for place in self.by_row[current]):
-                    others = () if link.kind in _JOINS_NOTHING else (link.older, link.newer)
-                    for other in others:
-                        if other not in seen:
-                            seen.add(other)
-                            waiting.append(other)
-            groups.append(sorted(group))
+            if row not in seen and row in self.by_row:
+                group = self._reached_from(row)
+                seen |= group
+                groups.append(sorted(group))
         return groups
+
+    def _reached_from(self, row: int) -> set[int]:
+        group, waiting = {row}, [row]
+        while waiting:
+            for link in (self.links[place] for place in self.by_row[waiting.pop()]):
+                if link.kind not in _JOINS_NOTHING:
+                    waiting += {link.older, link.newer} - group
+                    group |= {link.older, link.newer}
+        return group
 
 
 NO_LINKS = RevisionLinks()

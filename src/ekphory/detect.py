@@ -21,8 +21,8 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from ekphory.errors import ServiceError, StoreClosed
-from ekphory.filters.tree import And, Comparison, Field, Filter
+from ekphory.errors import InvalidInput, ServiceError, StoreClosed
+from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter
 from ekphory.models.changes import CHANGE_KINDS, ChangeReader, StatementPair
 from ekphory.models.chat import Chat, ChatMessage, ChatOptions
 from ekphory.retrieval.dense import Wanted
@@ -54,8 +54,12 @@ LEAST_WORDS = 0.12
 _NOT_COMPARED = (*REFERENCE_POOLS, "shared_rules")
 """Pools of documents, and of rules that people wrote for every prompt."""
 _QUIET_SECONDS, _LONGEST_WAIT = 0.2, 2.0
-_CHUNK = 64
-_PAUSE = 5.0
+_CHUNK = 16
+"""So many memories are compared before it is looked whether the store is being closed."""
+_COMPARED_A_COMMIT = 256
+"""How far the comparison has come is noted this often where nothing was decided."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0
+"""Before a comparison that failed is tried again; each pause is twice the one before."""
 _LONGEST = 2_000
 """Characters of a statement that a language model is shown."""
 EXCEPTION_LASTS = timedelta(days=14)
@@ -93,7 +97,7 @@ def judge(
     ended = sum(by_kind[kind] for kind in SUPERSEDING)
     first = max(SUPERSEDING, key=lambda kind: by_kind[kind])
     if ended >= limits.acts:
-        acts = _authority(pair.newer) >= _authority(pair.older)
+        acts = authority(pair.newer) >= authority(pair.older)
         return Verdict(first, ended, "active" if acts else "conflict")
     for kind in _BESIDE:
         if by_kind[kind] >= limits.acts:
@@ -136,12 +140,15 @@ def ask_chat(chat: Chat, pair: StatementPair) -> RevisionKind | None:
     return next((each for each in SUPERSEDING if each == kind), None)
 
 
-def _authority(record: MemoryRecord) -> int:
-    """Return 2 for what a person said, 1 for an assistant, 0 for a tool or a document."""
+BY_A_PERSON = 2
+
+
+def authority(record: MemoryRecord) -> int:
+    """Return `BY_A_PERSON` for what a person said, 1 for an assistant, 0 for a tool or document."""
     said_by = {record.role.lower(), record.producer.lower()}
     if said_by & _TOOLS:
         return 0
-    return 1 if said_by & _ASSISTANTS else 2
+    return 1 if said_by & _ASSISTANTS else BY_A_PERSON
 
 
 CALLER = "caller"
@@ -221,9 +228,12 @@ class ChangeDetector:
         """Wait until everything that was written is compared.
 
         Raises:
+            InvalidInput: `timeout` is below 0.
             TimeoutError: It took longer.
             Exception: The comparison fails, with what it failed with.
         """
+        if timeout is not None and (isinstance(timeout, bool) or not timeout >= 0):
+            raise InvalidInput("timeout", timeout, "must be a number of seconds", "Give 0 or more")
         if self._reader is None:
             return
         until = None if timeout is None else time.monotonic() + timeout
@@ -296,6 +306,7 @@ class ChangeDetector:
     # The thread.
 
     def _run(self) -> None:
+        pause = _FIRST_PAUSE
         while self._wait():
             try:
                 self._catch_up()
@@ -306,8 +317,11 @@ class ChangeDetector:
                 with self._changed:
                     self._failure = error
                     self._changed.notify_all()
-                    self._changed.wait_for(lambda: self._closing, _PAUSE)
+                    self._changed.wait_for(lambda: self._closing or self._urgent, pause)
                     self._woken_at = self._woken_at or time.monotonic()
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            else:
+                pause = _FIRST_PAUSE
             finally:
                 with self._changed:
                     self._busy = False
@@ -333,15 +347,18 @@ class ChangeDetector:
         if state.judged_to is None:
             return
         self._store.version()
-        keys = self._store.scan(And(()), after_key=state.judged_to).key.tolist()
+        keys = self._store.scan(EVERYTHING, after_key=state.judged_to).key.tolist()
+        noted = 0
         for start in range(0, len(keys), _CHUNK):
             if self._closing:
                 return
-            chunk = keys[start : start + _CHUNK]
+            chunk, end = keys[start : start + _CHUNK], start + _CHUNK
             with TraceSpan("compare", memories=len(chunk)) as span:
                 entries = self.compare(chunk, batch=uuid.uuid4().hex[:16])
                 span.note(decided=len(entries))
-            self.note(entries, judged_to=chunk[-1])
+            if entries or end - noted >= _COMPARED_A_COMMIT or end >= len(keys):
+                self.note(entries, judged_to=chunk[-1])
+                noted = end
         self._failure = None
 
     # One scope.
@@ -380,7 +397,7 @@ class ChangeDetector:
         self, chat: Chat, pair: StatementPair, verdict: Verdict, reader: ChangeReader
     ) -> tuple[Verdict | None, str]:
         """Return what a language model makes of a conflict, and who decided it."""
-        if _authority(pair.newer) < _authority(pair.older):
+        if authority(pair.newer) < authority(pair.older):
             return verdict, reader.name
         try:
             kind = ask_chat(chat, pair)

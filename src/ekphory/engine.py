@@ -132,6 +132,10 @@ def _make_engine(uri: str, embedder: EmbeddingModel) -> Engine:
     ledger = Ledger(uri)
     writer = Writer(store, make_lock(uri), upkeep=UpkeepState(None if "://" in uri else Path(uri)))
     snapshots = Snapshots(store, find_late_bound(embedder))
+    detector = ChangeDetector(store, writer, snapshots, ledger, reader=_find_reader())
+    if "://" not in uri:
+        # What a crash left undone; on object storage it would take the lease from a writer.
+        detector.wake()
     return Engine(
         uri,
         store,
@@ -140,7 +144,7 @@ def _make_engine(uri: str, embedder: EmbeddingModel) -> Engine:
         embedder,
         ledger,
         SnapshotLinks(ledger),
-        ChangeDetector(store, writer, snapshots, ledger, reader=_find_reader()),
+        detector,
         PinnedRules(store.fetch),
     )
 

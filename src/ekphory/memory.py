@@ -384,7 +384,9 @@ class Memory:
         """
         return revise.unsupersede(self._engine, self.scope, revision=revision, batch=batch)
 
-    def conflicts(self, *, scan: bool = False, limit: int = 100) -> tuple[Revision, ...]:
+    def conflicts(
+        self, *, scan: bool = False, limit: int = 100, on_progress: Progress = ignore_progress
+    ) -> tuple[Revision, ...]:
         """Return the decisions that are not sure enough to act, the newest first.
 
         `supersede` confirms one, `unsupersede` sets one aside.
@@ -393,8 +395,11 @@ class Memory:
             scan: Whether all memories of the scope are compared first, such as those that were
                 written by an earlier ekphory; what is sure enough acts then.
             limit: Most of them.
+            on_progress: Called, in a scan, with how many memories are compared, and of how many.
         """
-        return revise.conflicts(self._engine, self.scope, scan=scan, limit=limit)
+        return revise.conflicts(
+            self._engine, self.scope, scan=scan, limit=limit, on_progress=on_progress
+        )
 
     def settle(self, timeout: float | None = None) -> None:
         """Wait until all that was written has been compared with earlier memories.
@@ -414,7 +419,8 @@ class Memory:
             k: Most states, the newest ones.
             now: The moment it is asked; None for the current one.
         """
-        found = self.search(topic, k=max(k, 10), now=now, superseded="ignore")
+        revise.check_count("k", k)
+        found = self.search(topic, now=now, superseded="ignore")
         return revise.timeline(self._engine, self.scope, [hit.id for hit in found], k=k)
 
     def profile(

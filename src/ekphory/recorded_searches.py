@@ -251,7 +251,7 @@ def _open(path: Path, *, seconds: float = _BUSY_SECONDS) -> Iterator[sqlite3.Con
 
 
 def _content(question: Question, result: SearchResult) -> dict[str, Any]:
-    named = {name: getattr(question, name) for name in ("k", "min_score", "time")}
+    named = {name: getattr(question, name) for name in ("k", "min_score", "time", "superseded")}
     return named | {
         "now": question.now.isoformat(),
         "pools": None if question.pools is None else list(question.pools),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -11,20 +11,21 @@ from typing import get_args
 
 import numpy as np
 
-from ekphory.detect import CALLER, exact_scope, revision_id
+from ekphory.detect import BY_A_PERSON, CALLER, authority, revision_id
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, ScopeError
-from ekphory.filters.tree import And, Comparison, Field, Filter, Or
-from ekphory.history import get, unexpired
+from ekphory.filters.tree import And, Comparison, Field, In
+from ekphory.history import get
 from ekphory.retrieval.revisions import FOREVER, RevisionLinks
-from ekphory.scope import SCOPE_FIELDS, Scope, get_owner
+from ekphory.scope import OWNER_FIELDS, Scope, get_owner, owned_like
 from ekphory.store.ledger import LedgerEntry
-from ekphory.store.protocol import CURRENT, IntArray
+from ekphory.store.protocol import CURRENT
 from ekphory.types import (
     EPOCH,
     SUPERSEDING,
     MemoryRecord,
     MemoryType,
+    Progress,
     Revision,
     RevisionKind,
     now_utc,
@@ -124,7 +125,7 @@ def supersede(
 
 
 def _check_scopes(older: MemoryRecord, newer: MemoryRecord) -> None:
-    for name in (*SCOPE_FIELDS[:-1], "pool"):
+    for name in (*OWNER_FIELDS, "pool"):
         first, second = getattr(older, name), getattr(newer, name)
         if first != second:
             problem = f"the older memory has {name}={first!r}"
@@ -133,7 +134,7 @@ def _check_scopes(older: MemoryRecord, newer: MemoryRecord) -> None:
 
 
 def _key_of(engine: Engine, record: MemoryRecord) -> int:
-    named = And((exact_scope(record), CURRENT, Comparison(Field("id"), "eq", record.id)))
+    named = And((owned_like(record), CURRENT, Comparison(Field("id"), "eq", record.id)))
     keys = engine.store.keys(named).tolist()
     if not keys:
         raise InvalidInput("id", record.id, "was changed or forgotten meanwhile", "Try again")
@@ -173,30 +174,36 @@ def unsupersede(engine: Engine, scope: Scope, *, revision: str | None, batch: st
     return engine.writer.submit(write).result()
 
 
-def conflicts(engine: Engine, scope: Scope, *, scan: bool, limit: int) -> tuple[Revision, ...]:
+def conflicts(
+    engine: Engine, scope: Scope, *, scan: bool, limit: int, on_progress: Progress
+) -> tuple[Revision, ...]:
     """Return the decisions that wait for somebody to look, the newest first."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InvalidInput("limit", limit, "is out of range", "Give at least 1")
+    check_count("limit", limit)
     if scan:
-        scan_scope(engine, scope)
+        _scan_scope(engine, scope, on_progress)
     found = [each.revision for each in visible_entries(engine, scope)]
     waiting = [each for each in reversed(found) if each.state == "conflict"]
     return tuple(islice(waiting, limit))
 
 
-def scan_scope(
-    engine: Engine, scope: Scope, on_progress: Callable[[int, int], None] | None = None
-) -> int:
-    """Compare all memories of a scope with each other; return how many decisions that gave."""
-    tell = on_progress or (lambda _done, _total: None)
+def check_count(name: str, value: object) -> None:
+    """Refuse what is no number of things to give back.
+
+    Raises:
+        InvalidInput: It is not a whole number from 1 on.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInput(name, value, "is out of range", "Give at least 1")
+
+
+def _scan_scope(engine: Engine, scope: Scope, on_progress: Progress) -> None:
+    """Compare all memories of a scope with each other."""
     engine.writer.submit(lambda: make_ledger(engine)).result()
     keys = engine.store.keys(And((scope.own_predicate(), CURRENT))).tolist()
-    batch, decided = uuid.uuid4().hex[:16], 0
+    batch = uuid.uuid4().hex[:16]
     for start in range(0, len(keys), _SCANNED):
-        entries = engine.detector.compare(keys[start : start + _SCANNED], batch=batch)
-        decided += engine.detector.note(entries)
-        tell(min(start + _SCANNED, len(keys)), len(keys))
-    return decided
+        engine.detector.note(engine.detector.compare(keys[start : start + _SCANNED], batch=batch))
+        on_progress(min(start + _SCANNED, len(keys)), len(keys))
 
 
 def visible_entries(engine: Engine, scope: Scope) -> list[LedgerEntry]:
@@ -212,131 +219,113 @@ def visible_entries(engine: Engine, scope: Scope) -> list[LedgerEntry]:
 # Timelines.
 
 
-def timeline(engine: Engine, scope: Scope, rows: Sequence[str], *, k: int) -> tuple[State, ...]:
+def timeline(engine: Engine, scope: Scope, ids: Sequence[str], *, k: int) -> tuple[State, ...]:
     """Return the states of the topic of the first of some memories that has several.
 
     Args:
         engine: The store.
         scope: Whose memories they are.
-        rows: Ids of what a search for the topic found, best first.
+        ids: What a search for the topic found, best first.
         k: Most states, the newest ones.
     """
-    snapshot = engine.snapshots.of(scope.predicate())
-    links = engine.links.of(snapshot)
-    if not rows:
+    if not ids:
         return ()
-    keys = engine.store.keys(And((scope.predicate(), CURRENT, _has_id(rows))))
-    found = engine.store.fetch(keys.tolist())
-    key_of = {record.id: key for key, record in found.items()}
-    ordered = [key_of[each] for each in rows if each in key_of]
-    places = np.searchsorted(snapshot.columns.key, np.array(ordered, np.int64)).tolist()
-    groups = links.joined_to(places)
-    group = groups[0] if groups else places[:1]
-    return tuple(_states(engine, snapshot.columns.key, links, group)[-k:])
+    snapshot = engine.snapshots.of(scope.predicate())
+    named = And((scope.predicate(), CURRENT, In(Field("id"), tuple(ids))))
+    records = engine.store.fetch(engine.store.keys(named).tolist())
+    ordered = sorted(records, key=lambda key: ids.index(records[key].id))
+    rows = snapshot.rows_of(np.array(ordered, np.int64))
+    rows = rows[rows >= 0]
+    links = engine.links.of(snapshot)
+    groups = links.joined_to(rows.tolist())
+    group = groups[0] if groups else rows[:1].tolist()
+    keys = snapshot.columns.key[group].tolist()
+    states = snapshot.records.fetch(keys)
+    told = [
+        _make_state(states[key], row, links)
+        for key, row in zip(keys, group, strict=True)
+        if key in states
+    ]
+    return tuple(sorted(told, key=lambda state: (state.since, state.memory.created_at))[-k:])
 
 
-def _has_id(ids: Iterable[str]) -> Filter:
-    return Or(tuple(Comparison(Field("id"), "eq", each) for each in ids))
-
-
-def _states(
-    engine: Engine, keys: IntArray, links: RevisionLinks, group: Sequence[int]
-) -> list[State]:
-    records = engine.store.fetch([int(keys[row]) for row in group])
-    entries = engine.ledger.read().entries.values()
-    ended_by = {
-        (each.older_key, each.newer_key): each.revision.id
-        for each in entries
-        if each.revision.state == "active"
-    }
-    states = []
-    for row in group:
-        record = records[int(keys[row])]
-        until, revision = None, None
-        after = [
-            link for link in links.of_rows([row]) if link.older == row and link.kind in SUPERSEDING
-        ]
-        own = [
-            link for link in links.of_rows([row]) if link.newer == row and link.kind == "excepts"
-        ]
-        if after:
-            first = min(after, key=lambda link: link.since)
-            until = EPOCH + timedelta(microseconds=first.since)
-            revision = ended_by.get((int(keys[row]), int(keys[first.newer])))
-        elif own and own[0].until != FOREVER:
-            until = EPOCH + timedelta(microseconds=own[0].until)
-            revision = ended_by.get((int(keys[own[0].older]), int(keys[row])))
-        states.append(State(record, record.at, until, revision))
-    return sorted(states, key=lambda state: (state.since, state.memory.created_at))
+def _make_state(record: MemoryRecord, row: int, links: RevisionLinks) -> State:
+    named = links.of_rows([row])
+    ending = [link for link in named if link.older == row and link.kind in SUPERSEDING]
+    ends = [(link.since, link.revision) for link in ending]
+    ends += [
+        (link.until, link.revision)
+        for link in named
+        if link.newer == row and link.kind == "excepts" and link.until != FOREVER
+    ]
+    if not ends:
+        return State(record, record.at, None, None)
+    moment, revision = min(ends)
+    return State(record, record.at, EPOCH + timedelta(microseconds=moment), revision)
 
 
 # Profiles.
-
-_LASTING: tuple[MemoryType, ...] = ("semantic",)
 
 
 def profile(
     engine: Engine, scope: Scope, *, user: str | None, k: int, now: datetime
 ) -> tuple[ProfileEntry, ...]:
     """Return the lasting facts and preferences that hold, the most important first."""
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InvalidInput("k", k, "is out of range", "Give at least 1")
+    check_count("k", k)
     snapshot = engine.snapshots.of(scope.predicate())
-    links = engine.links.of(snapshot)
-    where: tuple[Filter, ...] = (scope.predicate(), CURRENT, unexpired())
-    where += (Or(tuple(Comparison(Field("type"), "eq", each) for each in _LASTING)),)
-    if user is not None:
-        where += (Comparison(Field("user"), "eq", user),)
-    keys = engine.store.keys(And(where))
-    records = engine.store.fetch(keys.tolist())
-    doubts = _doubts(engine, scope)
+    columns, links = snapshot.columns, engine.links.of(snapshot)
     at = to_microseconds(now)
-    kept: dict[int, MemoryRecord] = {}
-    for key, record in records.items():
-        row = int(np.searchsorted(snapshot.columns.key, key))
-        told = links.of_rows([row])
-        holds = links.successor(row) is None and not any(
-            link.newer == row and link.kind in ("plans", "excepts") for link in told
-        )
-        if holds and to_microseconds(record.at) <= at and _is_said_by_a_person(record):
-            kept[row] = record
+    lasting = (columns.type == "semantic") & snapshot.alive(at) & (columns.at <= at)
+    rows = [row for row in np.flatnonzero(lasting).tolist() if _holds(row, links)]
+    records = snapshot.records.fetch(columns.key[rows].tolist())
+    kept = {
+        row: records[key]
+        for row, key in zip(rows, columns.key[rows].tolist(), strict=True)
+        if key in records and _is_of(records[key], user)
+    }
+    doubts = _doubts(engine, scope)
     entries = [
-        _as_entry(row, record, kept, links, doubts.get(record.id, 0.0))
+        (record.importance, _make_entry(row, kept, links, doubts.get(record.id, 0.0)))
         for row, record in kept.items()
-        if not any(
-            link.older == row and link.kind == "restates" and link.newer in kept
-            for link in links.of_rows([row])
-        )
+        if not _is_told_again(row, kept, links)
     ]
     entries.sort(key=lambda pair: (-pair[0], -to_microseconds(pair[1].since)))
     return tuple(entry for _, entry in entries[:k])
 
 
-def _as_entry(
-    row: int,
-    record: MemoryRecord,
-    kept: dict[int, MemoryRecord],
-    links: RevisionLinks,
-    doubt: float,
-) -> tuple[float, ProfileEntry]:
-    witnesses = {row}
-    waiting = [row]
+def _holds(row: int, links: RevisionLinks) -> bool:
+    """Return whether nothing supersedes a memory, and it is neither a plan nor an exception."""
+    named = links.of_rows([row])
+    passing = any(link.newer == row and link.kind in ("plans", "excepts") for link in named)
+    return not passing and links.successor(row) is None
+
+
+def _is_of(record: MemoryRecord, user: str | None) -> bool:
+    """Return whether a person said it, and one of the user's memories holds it."""
+    return user in (None, record.user) and authority(record) == BY_A_PERSON
+
+
+def _is_told_again(row: int, kept: Mapping[int, MemoryRecord], links: RevisionLinks) -> bool:
+    return any(
+        link.older == row and link.kind == "restates" and link.newer in kept
+        for link in links.of_rows([row])
+    )
+
+
+def _make_entry(
+    row: int, kept: Mapping[int, MemoryRecord], links: RevisionLinks, doubt: float
+) -> ProfileEntry:
+    witnesses, waiting = {row}, [row]
     while waiting:
         current = waiting.pop()
         for link in links.of_rows([current]):
-            earlier = link.older
-            if link.newer == current and link.kind == "restates" and earlier in kept:
-                waiting += {earlier} - witnesses
-                witnesses.add(earlier)
+            if link.newer == current and link.kind == "restates" and link.older in kept:
+                waiting += {link.older} - witnesses
+                witnesses.add(link.older)
     told = sorted((kept[each] for each in witnesses), key=lambda each: each.at, reverse=True)
-    entry = ProfileEntry(
-        record.text,
-        record.type,
-        tuple(each.id for each in told),
-        round(1.0 - doubt, 6),
-        told[-1].at,
-    )
-    return record.importance, entry
+    evidence = tuple(each.id for each in told)
+    latest = kept[row]
+    return ProfileEntry(latest.text, latest.type, evidence, round(1 - doubt, 6), told[-1].at)
 
 
 def _doubts(engine: Engine, scope: Scope) -> dict[str, float]:
@@ -347,7 +336,3 @@ def _doubts(engine: Engine, scope: Scope) -> dict[str, float]:
         if revision.state == "conflict" and revision.kind in SUPERSEDING:
             doubts[revision.older] = max(revision.probability, doubts.get(revision.older, 0.0))
     return doubts
-
-
-def _is_said_by_a_person(record: MemoryRecord) -> bool:
-    return record.role.lower() not in ("assistant", "tool", "system", "function")

@@ -133,11 +133,12 @@ class SearchResult:
     def to_arrow(self) -> pa.Table:
         """Return a table of a row a hit, best first: id, text, score, and the memory's fields.
 
-        `metadata` is JSON. Raw scores are columns named `scores.cosine` and so on, null where a
-        hit has none.
+        `superseded_by` and `since` are those of the hit. `metadata` is JSON. Raw scores are columns
+        named `scores.cosine` and so on, null where a hit has none.
         """
         scores = sorted({f"scores.{name}" for hit in self.hits for name in hit.scores})
         columns = {"score": pa.float64()} | dict.fromkeys(scores, pa.float64()) | _RECORD_COLUMNS
+        columns["since"] = pa.timestamp("us", tz="UTC")
         first = ["id", "text"]
         schema = pa.schema([(name, columns[name]) for name in dict.fromkeys([*first, *columns])])
         return pa.Table.from_pylist(list(map(_as_row, self.hits)), schema=schema)
@@ -261,7 +262,8 @@ def _as_row(hit: Hit) -> dict[str, object]:
         "metadata": json.dumps(dict(hit.memory.metadata)),
     }
     scores = {f"scores.{name}": score for name, score in hit.scores.items()}
-    return record | scores | {"id": hit.id, "text": hit.text, "score": hit.score}
+    own = {name: getattr(hit, name) for name in ("id", "text", "score", "superseded_by", "since")}
+    return record | scores | own
 
 
 # Searching.

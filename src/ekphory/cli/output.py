@@ -163,7 +163,9 @@ def make_revision_table(revisions: Sequence[Revision], texts: Mapping[str, str])
     for each in revisions:
         body = Text(f"{each.newer} {each.kind} {each.older}", style="bold")
         for name in (each.older, each.newer):
-            body.append(f"\n{name}: {make_printable(texts[name])}", style="not bold")
+            body.append(
+                f"\n{name}: {make_printable(texts.get(name, '(has expired)'))}", style="not bold"
+            )
         body.append(f"\n{each.id} · by {each.decided_by}", style="dim not bold")
         table.add_row(f"{each.probability:.2f}", body)
     return table

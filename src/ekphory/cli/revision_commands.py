@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, cast
 
 import typer
 
-from ekphory.cli.command import command, message_console, print_result, result_console
+from ekphory.cli.command import command, message_console, print_result, result_console, step_bar
 from ekphory.cli.options import OutputOptions, StoreOptions, open_existing
 from ekphory.cli.output import (
     make_profile_table,
@@ -14,6 +15,7 @@ from ekphory.cli.output import (
     make_timeline_table,
     print_json,
 )
+from ekphory.filters.tree import Field, In
 from ekphory.types import RevisionKind
 
 _NowOption = Annotated[
@@ -78,20 +80,16 @@ def conflicts(
 
     Confirm one with `supersede`, set one aside with `unsupersede`.
     """
-    with open_existing(where) as memory:
-        found = memory.conflicts(scan=scan, limit=limit)
-        texts = (
-            {}
-            if output.json
-            else {
-                each: memory.get(each).text for pair in found for each in (pair.older, pair.newer)
-            }
-        )
+    with open_existing(where) as memory, step_bar() as show:
+        found = memory.conflicts(scan=scan, limit=limit, on_progress=partial(show, "comparing"))
+        ids = {each for pair in found for each in (pair.older, pair.newer)}
+        named = In(Field("id"), tuple(ids))
+        told = memory.list(filter=named, limit=2 * limit) if ids and not output.json else []
     if output.json:
         print_json({"conflicts": found})
         return
     if found:
-        result_console().print(make_revision_table(found, texts))
+        result_console().print(make_revision_table(found, {each.id: each.text for each in told}))
     else:
         message_console().print("No conflicts.")
 

@@ -53,7 +53,7 @@ class ChangeReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChangeThresholds:
-    """Probabilities, fitted on held-back pairs.
+    """What becomes of a decision, by its probability.
 
     Attributes:
         acts: From here on a decision acts.

@@ -68,8 +68,8 @@ def asked_state(text: str) -> AskedState:
 
     Of a text with statements and questions only the questions count.
     """
-    cues = find_tenses(text)
     asked = find_questions(text[-MOST_CHARACTERS:])
+    cues = find_tenses(asked)
     is_told = "past" in cues or "first" in cues
     past = 1.0 if is_told else _read_weights().probability(asked)
     if "first" in cues:

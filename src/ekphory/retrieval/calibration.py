@@ -35,7 +35,7 @@ class FittedFile:
     """Fitted constants and where they come from.
 
     Attributes:
-        kind: What they are: `probabilities`, `gate` or `agent`.
+        kind: What they are, such as `probabilities` or `gate`.
         command: The command that writes the file.
         models: `name@revision` of each model that they hold for, by its role.
         data: SHA-256 of what they were fitted on, by its name.

@@ -19,6 +19,7 @@ from ekphory.models.late_bound import (
     age_buckets_at,
     late_bound_scores,
 )
+from ekphory.store.lance_rows import look_up
 from ekphory.store.lance_snapshot import ScopeBlocks
 from ekphory.store.protocol import IntArray, KeyedVectors, ScoreArray, Store
 
@@ -322,10 +323,7 @@ class IndexedVectors:
         return best_window(products[windows], places[windows], self.discounts[rows])
 
     def _rows_of(self, keys: IntArray) -> IntArray:
-        if len(self.keys) == 0:
-            return np.full(len(keys), -1, np.int64)
-        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[places] == keys, places, -1)
+        return look_up(self.keys, np.arange(len(self.keys)), keys)
 
 
 DenseArm = ResidentVectors | IndexedVectors

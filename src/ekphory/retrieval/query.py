@@ -196,10 +196,9 @@ def classify_query(text: str) -> QueryClass:
     return QueryClass(intent, _complexity(asked, words), signals, _hints(cues, intent))
 
 
-def find_tenses(text: str) -> dict[Tense, str]:
-    """Return which states the cues of a question ask for, each with a cue's name."""
-    asked = find_questions(text[-MOST_CHARACTERS:])
-    return {cue.tense: cue.signal for cue in _tenses_in(words_of(asked), asked)}
+def find_tenses(question: str) -> set[Tense]:
+    """Return which states the cues of a question ask for."""
+    return {cue.tense for cue in _tenses_in(words_of(question), question)}
 
 
 def _tenses_in(words: Sequence[str], text: str) -> Iterator[TenseCue]:

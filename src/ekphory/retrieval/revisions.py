@@ -11,7 +11,7 @@ import numpy as np
 
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.store.ledger import Ledger, LedgerEntry
-from ekphory.store.protocol import IntArray, ScopeColumns
+from ekphory.store.protocol import ScopeColumns
 from ekphory.types import SUPERSEDING, RevisionKind, to_microseconds
 
 _JOINS_NOTHING: tuple[RevisionKind, ...] = ("restates", "plans")
@@ -28,6 +28,7 @@ class RevisionLink:
         since: When it took effect, microseconds since 1970.
         until: When an exception ends; the end of time where nothing says so.
         newer_id: Id of the newer memory.
+        revision: Id of the decision.
     """
 
     older: int
@@ -37,6 +38,7 @@ class RevisionLink:
     since: int
     until: int
     newer_id: str
+    revision: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +54,16 @@ class RevisionLinks:
     by_row: dict[int, list[int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, entries: Iterable[LedgerEntry], keys: IntArray, at: IntArray) -> RevisionLinks:
+    def of(cls, entries: Iterable[LedgerEntry], snapshot: ScopeSnapshot) -> RevisionLinks:
         """Return those of the entries that act on rows of a snapshot.
 
         Args:
             entries: Of the ledger, of any scope.
-            keys: Of the snapshot's rows, ascending; a memory whose key is not there is not seen.
-            at: When each row's memory happened, microseconds since 1970.
+            snapshot: What is seen; a memory that is not in it neither acts nor is acted on.
         """
         active = [entry for entry in entries if entry.revision.state == "active"]
-        older = _rows_of(np.array([entry.older_key for entry in active], np.int64), keys)
-        newer = _rows_of(np.array([entry.newer_key for entry in active], np.int64), keys)
+        older = snapshot.rows_of(np.array([entry.older_key for entry in active], np.int64))
+        newer = snapshot.rows_of(np.array([entry.newer_key for entry in active], np.int64))
         links = [
             RevisionLink(
                 int(old),
@@ -72,10 +73,12 @@ class RevisionLinks:
                 to_microseconds(entry.since),
                 FOREVER if entry.until is None else to_microseconds(entry.until),
                 entry.revision.newer,
+                entry.revision.id,
             )
             for entry, old, new in zip(active, older, newer, strict=True)
             if old >= 0 and new >= 0
         ]
+        at = snapshot.columns.at
         links.sort(key=lambda link: (at[link.newer], link.newer, link.older))
         by_row: dict[int, list[int]] = {}
         for place, link in enumerate(links):
@@ -123,13 +126,6 @@ class RevisionLinks:
 NO_LINKS = RevisionLinks()
 
 
-def _rows_of(wanted: IntArray, keys: IntArray) -> IntArray:
-    if len(keys) == 0:
-        return np.full(len(wanted), -1, np.int64)
-    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[places] == wanted, places, -1)
-
-
 _MOST_SNAPSHOTS = 16
 
 
@@ -151,7 +147,7 @@ class SnapshotLinks:
             kept = self._kept.get(id(columns))
         if kept is not None and kept[0] is columns and kept[1] == state.version:
             return kept[2]
-        links = RevisionLinks.of(state.entries.values(), columns.key, columns.at)
+        links = RevisionLinks.of(state.entries.values(), snapshot)
         with self._guard:
             # The columns are held too, so that nothing else gets their id.
             self._kept[id(columns)] = (columns, state.version, links)

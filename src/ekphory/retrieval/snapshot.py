@@ -24,6 +24,7 @@ from ekphory.retrieval.dense import (
     length_discounts,
 )
 from ekphory.retrieval.lexical import LexicalIndex
+from ekphory.store.lance_rows import look_up
 from ekphory.store.lance_snapshot import RecordCache, ScopeRecords
 from ekphory.store.protocol import (
     CURRENT,
@@ -170,6 +171,10 @@ class ScopeSnapshot:
 
     def __len__(self) -> int:
         return len(self.columns.key)
+
+    def rows_of(self, keys: IntArray) -> IntArray:
+        """Return the row of each key; -1 for one that is not among them."""
+        return look_up(self.columns.key, np.arange(len(self)), keys)
 
     def alive(self, now: int) -> NDArray[np.bool_]:
         """Which rows have not expired at `now` (microseconds since 1970)."""

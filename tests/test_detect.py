@@ -1,5 +1,9 @@
 """Comparing what was written with what was there, by a model whose answers are written down."""
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from datetime import UTC, datetime
@@ -9,7 +13,7 @@ import pytest
 
 from ekphory import engine
 from ekphory.detect import ChangeDetector, find_exception_end, judge
-from ekphory.errors import ModelError, ServiceError
+from ekphory.errors import InvalidInput, ModelError, ServiceError
 from ekphory.memory import Memory
 from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds, StatementPair
 from ekphory.testing.models import HashEmbedder, ScriptedChat
@@ -213,6 +217,41 @@ def test_what_was_left_undone_is_done_after_the_next_write(read_by):
     again = read_by(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}))
     again.settle(timeout=30)
     assert superseded(again)["rome"] == "oslo"
+
+
+_KILLED = """
+import os, signal, sys
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
+
+memory = Memory(sys.argv[1], embedder=HashEmbedder())
+memory.add("Mara lives in Rome", id="rome", at="2024-01-01")
+memory.add("Mara lives in Oslo", id="oslo", at="2025-01-01")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_did_not_compare_is_compared_after_the_next_opening(
+    read_by, store_path
+):
+    killed = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(store_path)],
+        env=os.environ | {"EKPHORY_DETECT_CHANGES": "1"},
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    # Nothing is written, and nobody waits: opening is enough.
+    memory = read_by(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}))
+    until = time.monotonic() + 30
+    while superseded(memory)["rome"] is None and time.monotonic() < until:
+        time.sleep(0.05)
+    assert superseded(memory) == {"rome": "oslo", "oslo": None}
+
+
+@pytest.mark.parametrize("timeout", [-1, True, "soon"])
+def test_a_time_to_wait_that_is_none_is_refused(read_by, timeout):
+    with pytest.raises(InvalidInput, match="timeout"):
+        read_by(WrittenReader({})).settle(timeout)
 
 
 def test_what_was_there_before_the_ledger_is_compared_by_a_scan_alone(read_by, store_path):

@@ -196,6 +196,21 @@ def test_a_timeline_tells_the_states_of_a_topic_in_order(moved):
     assert [state.memory.id for state in moved.timeline("Mara lives", k=1, now=NOW)] == ["bonn"]
 
 
+@pytest.mark.parametrize("k", [0, -1, True, 2.5])
+def test_a_number_of_things_that_is_none_is_refused(moved, k):
+    for ask in (
+        lambda: moved.timeline("Mara lives", k=k),
+        lambda: moved.profile(k=k),
+        lambda: moved.conflicts(limit=k),
+    ):
+        with pytest.raises(InvalidInput, match="is out of range"):
+            ask()
+
+
+def test_a_timeline_of_nothing_is_empty(memory):
+    assert memory.timeline("where I live") == ()
+
+
 def test_a_profile_holds_what_still_holds_with_its_evidence(moved):
     moved.supersede("rome", by="bonn")
     moved.supersede("oslo", by="bonn", kind="restates")

@@ -232,7 +232,8 @@ class ChangeDetector:
             TimeoutError: It took longer.
             Exception: The comparison fails, with what it failed with.
         """
-        if timeout is not None and (isinstance(timeout, bool) or not timeout >= 0):
+        number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+        if timeout is not None and not (number and timeout >= 0):
             raise InvalidInput("timeout", timeout, "must be a number of seconds", "Give 0 or more")
         if self._reader is None:
             return

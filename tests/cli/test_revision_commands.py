@@ -1,6 +1,22 @@
 """`ekphory supersede` and its kin: what holds now, and what held before."""
 
+import numpy as np
 import pytest
+
+from ekphory import engine
+from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds
+
+
+class Unsure:
+    """Takes every pair for a half sure ending."""
+
+    name = "unsure@1"
+    thresholds = ChangeThresholds(acts=0.8, shows=0.4)
+
+    def read(self, pairs):
+        rows = np.zeros((len(pairs), len(CHANGE_KINDS)), np.float32)
+        rows[:, CHANGE_KINDS.index("ends")] = 0.5
+        return rows
 
 
 @pytest.fixture
@@ -45,6 +61,17 @@ def test_a_timeline_and_a_profile_are_shown(moved):
     (fact,) = moved.json("profile")["profile"]
     assert (fact["text"], fact["evidence"]) == ("Mara lives in Bonn", ["bonn"])
     assert "since 2025-09-05" in moved.run("profile").stdout
+
+
+def test_a_conflict_is_listed_with_both_texts(moved, monkeypatch):
+    monkeypatch.setattr(engine, "_find_reader", lambda: lambda: Unsure())
+    (found,) = moved.json("conflicts", "--scan")["conflicts"]
+    assert (found["older"], found["newer"], found["state"]) == ("rome", "bonn", "conflict")
+    shown = moved.run("conflicts").stdout
+    assert "bonn ends rome" in shown
+    assert "rome: Mara lives in Rome" in shown
+    assert moved.json("unsupersede", found["id"]) == {"undone": 1}
+    assert moved.json("conflicts", "--scan") == {"conflicts": []}
 
 
 def test_nothing_to_look_at_is_said_in_words(moved):

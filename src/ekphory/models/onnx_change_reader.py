@@ -12,7 +12,7 @@ shares most words with the other one is read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,10 @@ from ekphory.models.model_record import (
     read_checked,
     read_reranker_record,
 )
-from ekphory.models.onnx_reranker import PairTokens
+from ekphory.models.onnx_reranker import PairTokens, copy_plain, find_special_token
 from ekphory.models.onnx_session import BatchedRun, OnnxSession, load_tokenizer
 from ekphory.models.reranker import bundled_directory
+from ekphory.protocol_buffers import encode_field, read_fields
 from ekphory.threads import Workers
 from ekphory.types import MemoryRecord, format_date
 
@@ -53,17 +54,9 @@ class StatementLayout:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         """Take a BERT-like tokenizer, which is copied."""
-        own = Tokenizer.from_str(tokenizer.to_str())
-        own.no_padding()
-        own.no_truncation()
-        own.encode_special_tokens = True
-        self._tokenizer = own
-        start, end = own.token_to_id("[CLS]"), own.token_to_id("[SEP]")
-        if start is None or end is None:
-            raise ModelError(
-                "The tokenizer knows no [CLS] or [SEP]. Give that of a BERT-like model."
-            )
-        self._start, self._end = int(start), int(end)
+        self._tokenizer = copy_plain(tokenizer)
+        self._start = find_special_token(tokenizer, "[CLS]")
+        self._end = find_special_token(tokenizer, "[SEP]")
 
     def pairs(self, pairs: Sequence[StatementPair]) -> list[PairTokens]:
         """Tokenise pairs."""
@@ -115,11 +108,18 @@ class SharedLayers:
         self._session = OnnxSession(cut_graph(model, output), name=str(directory))
         self._output = output
 
-    def run(self, pairs: Sequence[PairTokens]) -> NDArray[np.float32]:
-        """Return the hidden states of a batch, shape (pairs, tokens, width)."""
+    def run(self, pairs: Sequence[PairTokens]) -> dict[str, NDArray[Any]]:
+        """Return what the upper layers take.
+
+        Returns:
+            `hidden`, the states of a batch, shape (pairs, tokens, width); and `attention_mask`,
+            shape (pairs, tokens), 1 for each token and 0 for padding.
+        """
         ids, type_ids = [pair.ids for pair in pairs], [pair.type_ids for pair in pairs]
         (hidden,) = self._session.run([self._output], ids, type_ids=type_ids)
-        return hidden
+        lengths = np.array([len(each) for each in ids])
+        mask = np.arange(hidden.shape[1]) < lengths[:, None]
+        return {HIDDEN: hidden, MASK: mask.astype(np.int64)}
 
 
 def cut_graph(model: bytes, output: str) -> bytes:
@@ -132,65 +132,32 @@ def cut_graph(model: bytes, output: str) -> bytes:
     Raises:
         ModelError: No node computes that tensor.
     """
-    parts = []
-    for number, field, content in _fields(model):
-        parts.append(field if number != _GRAPH else _as_field(_GRAPH, _cut(content, output)))
+    parts = [
+        encode_field(_GRAPH, _cut(field.value, output))
+        if field.number == _GRAPH and isinstance(field.value, bytes)
+        else bytes(field.encoded)
+        for field in read_fields(model)
+    ]
     return b"".join(parts)
 
 
 _GRAPH, _NODE, _OUTPUT = 7, 1, 12
-_NODES_OUTPUT = 2
-_WITH_LENGTH = 2
+_NODES_OUTPUT, _OUTPUTS_NAME = 2, 1
 
 
-def _cut(graph: memoryview, output: str) -> bytes:
+def _cut(graph: bytes, output: str) -> bytes:
     parts, done = [], False
-    for number, field, content in _fields(graph):
-        if number == _NODE and not done:
-            parts.append(field)
-            named = [bytes(each) for part, _, each in _fields(content) if part == _NODES_OUTPUT]
-            done = output.encode() in named
-        elif number not in (_NODE, _OUTPUT):
-            parts.append(field)
+    for field in read_fields(graph):
+        if field.number == _NODE and not done and isinstance(field.value, bytes):
+            parts.append(bytes(field.encoded))
+            outputs = (each for each in read_fields(field.value) if each.number == _NODES_OUTPUT)
+            done = any(each.value == output.encode() for each in outputs)
+        elif field.number not in (_NODE, _OUTPUT):
+            parts.append(bytes(field.encoded))
     if not done:
         raise ModelError(f"No node of the model gives {output!r}. Reinstall ekphory.")
-    return b"".join([*parts, _as_field(_OUTPUT, _as_field(1, output.encode()))])
-
-
-def _fields(message: bytes | memoryview) -> Iterator[tuple[int, memoryview, memoryview]]:
-    """Yield the fields of a message: number, the whole field, and its content."""
-    view, place = memoryview(message), 0
-    while place < len(view):
-        start = place
-        tag, place = _read_number(view, place)
-        if tag & 7 == _WITH_LENGTH:
-            length, place = _read_number(view, place)
-            end = place + length
-        else:
-            end = _read_number(view, place)[1] if tag & 7 == 0 else place + _FIXED[tag & 7]
-        yield tag >> 3, view[start:end], view[place:end]
-        place = end
-
-
-_FIXED = {1: 8, 5: 4}
-
-
-def _read_number(view: memoryview, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = view[place]
-        value |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
-        if byte < 0x80:
-            return value, place
-
-
-def _as_field(number: int, content: bytes) -> bytes:
-    written, length = bytearray([number << 3 | _WITH_LENGTH]), len(content)
-    while length > 0x7F:
-        written.append(length & 0x7F | 0x80)
-        length >>= 7
-    return bytes([*written, length]) + content
+    name = encode_field(_OUTPUTS_NAME, output.encode())
+    return b"".join([*parts, encode_field(_OUTPUT, name)])
 
 
 # The reader.
@@ -234,16 +201,17 @@ class OnnxChangeReader:
         """Return the probability of each kind, shape (pairs, kinds)."""
         logits = np.empty((len(pairs), len(CHANGE_KINDS)), np.float32)
         BatchedRun(self._workers, self._layout.pairs, self._run).fill(logits, pairs)
-        scaled = logits / self._temperature + self._bias
-        shares = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float32)
+        scaled = softmax(logits / self._temperature + self._bias)
+        return np.asarray(scaled, np.float32)
 
     def _run(self, tokens: Sequence[PairTokens]) -> NDArray[np.float32]:
-        hidden = self._shared.run(tokens)
-        mask = np.zeros(hidden.shape[:2], np.int64)
-        for row, each in zip(mask, tokens, strict=True):
-            row[: len(each)] = 1
-        return self._session.compute([LOGITS], {HIDDEN: hidden, MASK: mask})[0]
+        return self._session.compute([LOGITS], self._shared.run(tokens))[0]
+
+
+def softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the shares that logits stand for, by row."""
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float64)
 
 
 def _read_record(directory: Path) -> Mapping[str, Any]:

@@ -91,16 +91,11 @@ class CrossEncoderLayout:
         Raises:
             ModelError: It knows no [CLS] or [SEP].
         """
-        own = Tokenizer.from_str(tokenizer.to_str())
-        own.no_padding()
-        own.no_truncation()
-        # "[SEP]" in a stored text is text, and ends no part.
-        own.encode_special_tokens = True
-        self._tokenizer = own
+        own = self._tokenizer = copy_plain(tokenizer)
         # A turn is the target of one pair and the neighbour of two others, in search after search.
         self._kept = lru_cache(_KEPT_TEXTS)(self._tokenised)
-        self._start = _special(own, "[CLS]")
-        self._end = _special(own, "[SEP]")
+        self._start = find_special_token(own, "[CLS]")
+        self._end = find_special_token(own, "[SEP]")
 
     def query(self, query: RerankQuery) -> QueryTokens:
         """Tokenise the question's side."""
@@ -163,7 +158,21 @@ class CrossEncoderLayout:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
 
-def _special(tokenizer: Tokenizer, token: str) -> int:
+def copy_plain(tokenizer: Tokenizer) -> Tokenizer:
+    """Return a copy that neither pads nor cuts, and to which "[SEP]" in a text is text."""
+    own = Tokenizer.from_str(tokenizer.to_str())
+    own.no_padding()
+    own.no_truncation()
+    own.encode_special_tokens = True
+    return own
+
+
+def find_special_token(tokenizer: Tokenizer, token: str) -> int:
+    """Return the id of a mark of the layout.
+
+    Raises:
+        ModelError: The tokenizer does not know it.
+    """
     known = tokenizer.token_to_id(token)
     if known is None:
         raise ModelError(

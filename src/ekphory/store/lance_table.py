@@ -28,6 +28,7 @@ import lancedb
 
 from ekphory import legacy
 from ekphory.errors import EkphoryError, StoreError
+from ekphory.protocol_buffers import encode_number, read_fields
 from ekphory.threads import ForkSafeLock
 
 # Memory.
@@ -286,8 +287,6 @@ NEWEST_FIRST = 2**64 - 1
 """Lance names a manifest after this less its version, so that the newest comes first."""
 _FRAGMENT = 2
 """Number of the field that holds a fragment: its number in 1, its files in 2, their paths in 1."""
-_FIXED = {1: 8, 5: 4}
-"""Length of values of fixed length, by their kind."""
 _NUMBERED_UPWARD = 2**63
 _MANIFEST = re.compile(r"(\d+)\.manifest")
 _DELETIONS = re.compile(r"\d+-\d+-(\d+)\.(?:arrow|bin)")
@@ -358,8 +357,12 @@ def list_data_files(manifest: bytes) -> dict[int, str]:
         start = int.from_bytes(manifest[-16:-8], "little")
         length = int.from_bytes(manifest[start : start + 4], "little")
         whole = manifest[start + 4 : start + 4 + length]
-        fragments = [dict(_fields(part)) for number, part in _fields(whole) if number == _FRAGMENT]
-        return {int(each.get(1, 0)): dict(_fields(each[2]))[1].decode() for each in fragments}
+        fragments = [
+            _values(bytes(field.value))
+            for field in read_fields(whole)
+            if field.number == _FRAGMENT and isinstance(field.value, bytes)
+        ]
+        return {int(each.get(1, 0)): _values(each[2])[1].decode() for each in fragments}
     except (IndexError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise StoreError(
             f"a manifest of the store is damaged ({error}). Restore a backup with "
@@ -367,31 +370,8 @@ def list_data_files(manifest: bytes) -> dict[int, str]:
         ) from error
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield the fields of a message of Protocol Buffers: number and value, a message as bytes."""
-    place = 0
-    while place < len(message):
-        tag, place = _number(message, place)
-        kind = tag & 7
-        value: int | bytes
-        if kind == 0:
-            value, place = _number(message, place)
-        else:
-            length, place = _number(message, place) if kind == 2 else (_FIXED[kind], place)
-            value = message[place : place + length]
-            place += length
-        yield tag >> 3, value
-
-
-def _number(message: bytes, place: int) -> tuple[int, int]:
-    """Read a number as Protocol Buffers write it; return it and the place after it."""
-    value = shift = 0
-    while True:
-        byte = message[place]
-        value |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
-        if byte < 0x80:
-            return value, place
+def _values(message: bytes) -> dict[int, Any]:
+    return {field.number: field.value for field in read_fields(message)}
 
 
 def _deletions_are_named(name: str, manifest: bytes) -> bool:
@@ -399,7 +379,7 @@ def _deletions_are_named(name: str, manifest: bytes) -> bool:
     if number is None:
         # Lance begins a file under such a name; a kill leaves it so.
         return not name.startswith(".tmp")
-    return _varint(int(number[1])) in manifest
+    return encode_number(int(number[1])) in manifest
 
 
 def _index_is_named(folder: str, manifest: bytes) -> bool:
@@ -408,15 +388,6 @@ def _index_is_named(folder: str, manifest: bytes) -> bool:
     except ValueError:
         # No name that Lance gives today: rather too many files than too few.
         return True
-
-
-def _varint(number: int) -> bytes:
-    """Return a number as Protocol Buffers write it: seven bits a byte, the lowest first."""
-    written = bytearray()
-    while number > 0x7F:
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*written, number])
 
 
 # The note of the newest state, by which damage and loss are seen.

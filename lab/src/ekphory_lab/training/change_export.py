@@ -25,6 +25,7 @@ from ekphory.models.onnx_change_reader import (
     SHARED_OUTPUT,
     SharedLayers,
     StatementLayout,
+    softmax,
 )
 from ekphory.models.onnx_reranker import PairTokens
 from ekphory.models.onnx_session import OnnxSession
@@ -174,7 +175,7 @@ class Scaling:
 
     def probabilities(self, logits: FloatArray) -> FloatArray:
         """Return the probability of each kind, shape (pairs, kinds)."""
-        return _soften(logits / self.temperature + np.array(self.bias))
+        return softmax(logits / self.temperature + np.array(self.bias))
 
 
 def fit_scaling(logits: FloatArray, labels: FloatArray) -> Scaling:
@@ -184,7 +185,7 @@ def fit_scaling(logits: FloatArray, labels: FloatArray) -> Scaling:
     mean, square = np.zeros_like(values), np.zeros_like(values)
     for step in range(1, _STEPS + 1):
         scaled = logits * np.exp(-values[0])
-        wrong = (_soften(scaled + values[1:]) - wanted) / len(labels)
+        wrong = (softmax(scaled + values[1:]) - wanted) / len(labels)
         gradient = np.concatenate([[-(wrong * scaled).sum()], wrong.sum(axis=0)])
         mean = 0.9 * mean + 0.1 * gradient
         square = 0.999 * square + 0.001 * gradient**2
@@ -216,11 +217,6 @@ def measure(
     )
 
 
-def _soften(logits: FloatArray) -> FloatArray:
-    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float64)
-
-
 def _revision(files: Mapping[str, str], scaling: Scaling) -> str:
     content = json.dumps([dict(files), asdict(scaling), asdict(THRESHOLDS)])
     return hashlib.sha256(content.encode()).hexdigest()[:16]
@@ -243,15 +239,7 @@ def _batches(
     ordered = sorted(tokens, key=len)
     for start in range(0, len(ordered), _BATCH):
         batch = ordered[start : start + _BATCH]
-        yield _inputs(shared, batch)
-
-
-def _inputs(shared: SharedLayers, batch: Sequence[PairTokens]) -> dict[str, np.ndarray[Any, Any]]:
-    hidden = np.asarray(shared.run(batch))
-    mask = np.zeros(hidden.shape[:2], np.int64)
-    for row, each in zip(mask, batch, strict=True):
-        row[: len(each)] = 1
-    return {HIDDEN: hidden, MASK: mask}
+        yield shared.run(batch)
 
 
 def _quantised(
@@ -279,6 +267,6 @@ def _read_part(
     logits = np.empty((len(tokens), len(CHANGE_KINDS)))
     for start in range(0, len(order), _BATCH):
         places = order[start : start + _BATCH]
-        inputs = _inputs(shared, [tokens[place] for place in places])
-        logits[places] = session.compute([LOGITS], inputs)[0]
+        batch = shared.run([tokens[place] for place in places])
+        logits[places] = session.compute([LOGITS], batch)[0]
     return logits, np.array([CHANGE_KINDS.index(kind) for _, kind in pairs])

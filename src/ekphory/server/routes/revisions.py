@@ -18,7 +18,6 @@ from ekphory.server.schemas.revisions import (
     ConflictsAnswer,
     ListConflicts,
     ProfileAnswer,
-    RevisionAnswer,
     Settle,
     Settled,
     Supersede,
@@ -29,6 +28,7 @@ from ekphory.server.schemas.revisions import (
     show_revisions,
     show_states,
 )
+from ekphory.types import Revision
 
 revisions_router = APIRouter(
     prefix="/api/v2/memories", tags=["Revisions"], responses=REFUSALS | NOT_THERE
@@ -36,7 +36,7 @@ revisions_router = APIRouter(
 
 
 @revisions_router.post("/supersede")
-def supersede(request: Supersede, service: TheService, caller: TheWriter) -> RevisionAnswer:
+def supersede(request: Supersede, service: TheService, caller: TheWriter) -> Revision:
     """Say that one memory takes the place of another; both are kept, and it can be taken back."""
     place = caller.place_of(request, "write")
     old, by = service.uids.stored(place, [request.old, request.by])

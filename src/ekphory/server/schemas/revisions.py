@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Self
 
@@ -13,7 +14,7 @@ from ekphory.server.schemas.memories import MOST_RESULTS
 from ekphory.server.schemas.names import IdOrEmpty, InProject, Moment
 from ekphory.service.episodes import Uids
 from ekphory.service.handles import Place
-from ekphory.types import MemoryType, Revision, RevisionKind, RevisionState
+from ekphory.types import Revision, RevisionKind
 
 _LONGEST_TOPIC = 10_000
 _LONGEST_WAIT = 60.0
@@ -73,24 +74,10 @@ class Settle(InProject):
     timeout: Annotated[float, Field(ge=0, le=_LONGEST_WAIT, description="Seconds.")] = 30.0
 
 
-class RevisionAnswer(BaseModel):
-    """One decision on two memories."""
-
-    id: str
-    batch: str
-    older: str
-    newer: str
-    kind: RevisionKind
-    probability: float
-    decided_by: str
-    decided_at: datetime
-    state: RevisionState
-
-
 class ConflictsAnswer(BaseModel):
     """Decisions, the newest first."""
 
-    conflicts: list[RevisionAnswer]
+    conflicts: list[Revision]
 
 
 class Undone(BaseModel):
@@ -121,37 +108,17 @@ class TimelineAnswer(BaseModel):
     states: list[StateAnswer]
 
 
-class ProfileFact(BaseModel):
-    """One lasting fact or preference that holds."""
-
-    text: str
-    type: MemoryType
-    evidence: list[str]
-    probability: float
-    since: datetime
-
-
 class ProfileAnswer(BaseModel):
     """Lasting facts and preferences, the most important first."""
 
-    profile: list[ProfileFact]
+    profile: list[ProfileEntry]
 
 
-def show_revisions(revisions: Sequence[Revision], place: Place, uids: Uids) -> list[RevisionAnswer]:
+def show_revisions(revisions: Sequence[Revision], place: Place, uids: Uids) -> list[Revision]:
     """Return decisions with the memories' ids as the project shows them."""
     shown = uids.shown(place, [each for pair in revisions for each in (pair.older, pair.newer)])
     return [
-        RevisionAnswer(
-            id=each.id,
-            batch=each.batch,
-            older=older,
-            newer=newer,
-            kind=each.kind,
-            probability=each.probability,
-            decided_by=each.decided_by,
-            decided_at=each.decided_at,
-            state=each.state,
-        )
+        replace(each, older=older, newer=newer)
         for each, older, newer in zip(revisions, shown[::2], shown[1::2], strict=True)
     ]
 
@@ -171,15 +138,6 @@ def show_states(states: Sequence[State], place: Place, uids: Uids) -> list[State
     ]
 
 
-def show_profile(entries: Sequence[ProfileEntry], place: Place, uids: Uids) -> list[ProfileFact]:
+def show_profile(entries: Sequence[ProfileEntry], place: Place, uids: Uids) -> list[ProfileEntry]:
     """Return lasting facts likewise."""
-    return [
-        ProfileFact(
-            text=entry.text,
-            type=entry.type,
-            evidence=uids.shown(place, entry.evidence),
-            probability=entry.probability,
-            since=entry.since,
-        )
-        for entry in entries
-    ]
+    return [replace(entry, evidence=tuple(uids.shown(place, entry.evidence))) for entry in entries]

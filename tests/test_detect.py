@@ -178,6 +178,15 @@ def test_passages_of_documents_are_not_compared(read_by):
     assert reader.asked == []
 
 
+def test_what_is_longer_than_a_statement_is_not_compared(read_by):
+    reader = WrittenReader({})
+    memory = read_by(reader)
+    memory.add(ROME + " by the river" * 40, id="rome", at="2024-01-01")
+    memory.add(OSLO, id="oslo", at="2025-01-01")
+    memory.settle(timeout=30)
+    assert reader.asked == []
+
+
 def test_a_new_text_is_compared_anew(read_by):
     reader = WrittenReader({(ROME, OSLO): ("replaces", 0.9)})
     memory = read_by(reader)

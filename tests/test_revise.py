@@ -207,8 +207,10 @@ def test_a_number_of_things_that_is_none_is_refused(moved, k):
             ask()
 
 
-def test_a_timeline_of_nothing_is_empty(memory):
+def test_a_timeline_of_nothing_is_empty_and_one_without_a_topic_refused(memory):
     assert memory.timeline("where I live") == ()
+    with pytest.raises(InvalidInput, match="topic=' ': names nothing"):
+        memory.timeline(" ")
 
 
 def test_a_profile_holds_what_still_holds_with_its_evidence(moved):

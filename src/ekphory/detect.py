@@ -53,6 +53,9 @@ LEAST_WORDS = 0.12
 """Share of what the words of a memory could score at most that an earlier one must reach."""
 _NOT_COMPARED = (*REFERENCE_POOLS, "shared_rules")
 """Pools of documents, and of rules that people wrote for every prompt."""
+LONGEST_STATEMENT = 400
+"""Characters: what is longer is a passage, which says many things. The reader learned from
+statements of up to 45 words."""
 _QUIET_SECONDS, _LONGEST_WAIT = 0.2, 2.0
 _CHUNK = 16
 """So many memories are compared before it is looked whether the store is being closed."""
@@ -165,6 +168,11 @@ def exact_scope(record: MemoryRecord) -> Filter:
     """Return the condition for memories of the same owner and pool, in any session."""
     pool = Comparison(Field("pool"), "eq", record.pool)
     return And((owned_in_any_session(record), pool))
+
+
+def _is_statement(record: MemoryRecord) -> bool:
+    is_short = len(record.text) <= LONGEST_STATEMENT
+    return is_short and record.superseded_by is None and record.pool not in _NOT_COMPARED
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +288,7 @@ class ChangeDetector:
         by_scope: dict[tuple[object, ...], list[int]] = defaultdict(list)
         records = self._store.fetch(keys)
         for key, record in sorted(records.items()):
-            if record.superseded_by is None and record.pool not in _NOT_COMPARED:
+            if _is_statement(record):
                 by_scope[(*get_owner(record), record.pool)].append(key)
         found: list[LedgerEntry] = []
         for members in by_scope.values():
@@ -374,7 +382,7 @@ class ChangeDetector:
         others = self._store.fetch(sorted({each for found in nearest.values() for each in found}))
         for key, found in nearest.items():
             for other in found:
-                if other in others:
+                if other in others and _is_statement(others[other]):
                     each = _in_order((key, records[key]), (other, others[other]))
                     pairs[each.older_key, each.newer_key] = each
         asked = [

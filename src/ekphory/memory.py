@@ -418,8 +418,13 @@ class Memory:
             topic: Words that name it, as for `search`.
             k: Most states, the newest ones.
             now: The moment it is asked; None for the current one.
+
+        Raises:
+            InvalidInput: The topic is empty, or an argument cannot be used.
         """
         revise.check_count("k", k)
+        if not isinstance(topic, str) or not topic.strip():
+            raise InvalidInput("topic", topic, "names nothing", "Give words such as 'where I live'")
         found = self.search(topic, now=now, superseded="ignore")
         return revise.timeline(self._engine, self.scope, [hit.id for hit in found], k=k)
 

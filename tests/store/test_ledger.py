@@ -87,5 +87,12 @@ def test_a_purge_leaves_no_byte_of_what_is_not_kept(ledger, tmp_path):
 
 
 def test_adding_without_a_ledger_is_refused(tmp_path):
-    with pytest.raises(StoreError, match="its ledger of revisions is gone"):
+    with pytest.raises(StoreError, match="the ledger of revisions is gone"):
         Ledger(str(tmp_path)).append([entry("a")])
+
+
+def test_a_damaged_ledger_is_named(ledger, tmp_path):
+    for path in (tmp_path / "revisions.lance" / "_versions").iterdir():
+        path.write_bytes(b"broken")
+    with pytest.raises(StoreError, match=r"revisions\.lance: cannot read"):
+        Ledger(str(tmp_path)).read()

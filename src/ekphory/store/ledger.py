@@ -100,7 +100,9 @@ class Ledger:
 
     def __init__(self, uri: str) -> None:
         """Take the Lance URI of a store, which need not have a ledger yet."""
-        self._uri = uri
+        self._store = uri
+        # What errors name.
+        self._uri = f"{uri}/{LEDGER_FOLDER}"
         self._opened: _OpenTable | None = None
         self._guard = threading.RLock()
         self._state = _NONE
@@ -170,7 +172,7 @@ class Ledger:
             self._sweep(self._require())
 
     def _write_table(self, rows: pa.Table, *, mode: Literal["create", "overwrite"]) -> None:
-        connect(self._uri).create_table(
+        connect(self._store).create_table(
             LEDGER_TABLE, data=rows, mode=mode, storage_options=STABLE_ROW_IDS
         )
         self._opened, self._state, self._last = None, _NONE, 0
@@ -179,7 +181,7 @@ class Ledger:
         opened = self._open()
         if opened is None:
             raise StoreError(
-                f"{self._uri}: its ledger of revisions is gone. Restore a backup with "
+                f"{self._uri}: the ledger of revisions is gone. Restore a backup with "
                 "`ekphory restore`, or open the store anew to go on without what was decided."
             )
         return opened
@@ -187,13 +189,13 @@ class Ledger:
     def _open(self) -> _OpenTable | None:
         """Return the table; None where there is none yet."""
         if self._opened is None:
-            if not is_remote(self._uri) and not has_ledger(self._uri):
+            if not is_remote(self._store) and not has_ledger(self._store):
                 return None
             try:
-                table = connect(self._uri).open_table(LEDGER_TABLE)
+                table = connect(self._store).open_table(LEDGER_TABLE)
             except ValueError:
                 return None
-            commits = CommitFiles(commits_folder(self._uri, LEDGER_TABLE))
+            commits = CommitFiles(commits_folder(self._store, LEDGER_TABLE))
             self._commits = len(commits.names() or ())
             self._opened = _OpenTable(table, NewestVersion(self._uri, table, commits=commits))
         return self._opened
@@ -218,8 +220,8 @@ class Ledger:
         opened.newest.note_own(version)
         self._commits = 0
         self._state = replace(self._state, version=version) if self._state.version > 0 else _NONE
-        if not is_remote(self._uri):
-            sweep_table(Path(self._uri) / LEDGER_FOLDER, keep_from=version)
+        if not is_remote(self._store):
+            sweep_table(Path(self._store) / LEDGER_FOLDER, keep_from=version)
 
 
 def has_ledger(uri: str) -> bool:

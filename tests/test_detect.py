@@ -162,6 +162,20 @@ def test_memories_of_different_scopes_are_never_compared(read_by, field):
     assert reader.asked == []
 
 
+def test_what_comes_back_from_an_export_is_compared(read_by):
+    memory = read_by(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}))
+    whole = {"created_at": "2025-02-01T00:00:00Z", "versions": []}
+    report = memory.add_exported(
+        [
+            {"text": ROME, "id": "rome", "at": "2024-01-01", **whole},
+            {"text": OSLO, "id": "oslo", "at": "2025-01-01", **whole},
+        ]
+    )
+    assert report.added == 2
+    memory.settle(timeout=30)
+    assert superseded(memory)["rome"] == "oslo"
+
+
 def test_memories_of_different_sessions_are_compared(read_by):
     memory = read_by(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}))
     memory.add(ROME, id="rome", at="2024-01-01", session="a")

@@ -56,7 +56,7 @@ _NOT_COMPARED = (*REFERENCE_POOLS, "shared_rules")
 LONGEST_STATEMENT = 400
 """Characters: what is longer is a passage, which says many things. The reader learned from
 statements of up to 45 words."""
-_QUIET_SECONDS, _LONGEST_WAIT = 0.2, 2.0
+_QUIET_SECONDS = 0.2
 _CHUNK = 16
 """So many memories are compared before it is looked whether the store is being closed."""
 _COMPARED_A_COMMIT = 256

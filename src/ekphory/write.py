@@ -471,10 +471,8 @@ def _append(engine: Engine, waiting: Sequence[tuple[Scope, list[Prepared]]]) -> 
         new += fresh
         outcomes.append(CommitOutcome(len(fresh), ids))
     if new:
-        make_ledger(engine)
         delete_expired(engine, found, {_identity(entry.draft) for entry in new})
         append_after(engine, version, new)
-        engine.detector.wake()
     return outcomes
 
 
@@ -491,8 +489,10 @@ def make_ledger(engine: Engine) -> None:
 
 def append_after(engine: Engine, version: int, new: list[Prepared]) -> None:
     """Append memories in one commit, which follows that version."""
+    make_ledger(engine)
     first = first_key(after=version)
     engine.store.append([to_stored(entry, first + place) for place, entry in enumerate(new)])
+    engine.detector.wake()
 
 
 def _pick_absent(

@@ -45,6 +45,11 @@ def test_a_timeline_and_a_profile_are_data(moved):
     assert [(state["id"], state.get("until", "")[:10]) for state in states] == [
         ("rome", "2025-09-05"), ("bonn", ""),
     ]  # fmt: skip
+    _, texts = moved.call("timeline", topic="where Mara lives")
+    assert ">Mara lives in Rome</memory>" in texts[0]
+    assert texts[1:] == ["Index 1: 2024-01-05 to 2025-09-05", "Index 2: 2025-09-05 to now"]
+    _, texts = moved.call("profile")
+    assert ">Mara lives in Bonn</memory>" in texts[0]
     (fact,) = moved.data("profile")["profile"]
     assert (fact["text"], fact["evidence"]) == ("Mara lives in Bonn", ["bonn"])
     assert moved.data("conflicts") == {"conflicts": []}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
 
+from ekphory.filters.tree import Field as NamedField
+from ekphory.filters.tree import In
 from ekphory.mcp_server.tool import (
+    DEFAULT_TOKENS,
     MOST_SHOWN,
     Answered,
     AnyTool,
@@ -15,12 +19,14 @@ from ekphory.mcp_server.tool import (
     McpAnswer,
     Tool,
     ToolMemory,
+    as_hits,
     is_steering,
     show_memory,
 )
 from ekphory.memory import Memory
 from ekphory.revise import ProfileEntry
-from ekphory.types import Revision, RevisionKind
+from ekphory.search import SearchResult
+from ekphory.types import MemoryRecord, Revision, RevisionKind, Trace
 
 Most = Annotated[int, Field(ge=1, le=MOST_SHOWN, description="How many at most.")]
 
@@ -161,21 +167,30 @@ class Timeline(McpAnswer):
 
 def _timeline(memory: Memory, given: TimelineArguments) -> Answered:
     states = [
+        state
+        for state in memory.timeline(given.topic, k=given.k)
+        if not is_steering(state.memory.text)
+    ]
+    spans = [
+        f"Index {place}: {state.since:%Y-%m-%d} to "
+        + ("now" if state.until is None else f"{state.until:%Y-%m-%d}")
+        for place, state in enumerate(states, start=1)
+    ]
+    shown = [
         ToolState(
             **show_memory(state.memory).model_dump(),
             since=state.since,
             until=state.until,
             revision=state.revision,
         )
-        for state in memory.timeline(given.topic, k=given.k)
-        if not is_steering(state.memory.text)
-    ]
-    lines = [
-        f"{state.since:%Y-%m-%d} to {f'{state.until:%Y-%m-%d}' if state.until else 'now'}: "
-        f"{state.id}"
         for state in states
     ]
-    return Answered(Timeline(states=states), tuple(lines or ["Nothing is remembered of it."]))
+    return Answered(Timeline(states=shown), (_block(state.memory for state in states), *spans))
+
+
+def _block(records: Iterable[MemoryRecord]) -> str:
+    """Return memories as a block for a prompt: escaped, and marked as untrusted."""
+    return SearchResult(as_hits(records), Trace("listed")).to_prompt(DEFAULT_TOKENS)
 
 
 TIMELINE = Tool(
@@ -210,7 +225,9 @@ def _profile(memory: Memory, given: ProfileArguments) -> Answered:
     facts = [
         entry for entry in memory.profile(user=given.user, k=given.k) if not is_steering(entry.text)
     ]
-    return Answered(Profile(profile=facts), (f"{len(facts):,} lasting facts.",))
+    latest = tuple(entry.evidence[0] for entry in facts)
+    told = memory.list(filter=In(NamedField("id"), latest), limit=MOST_SHOWN) if latest else []
+    return Answered(Profile(profile=facts), (_block(told), f"{len(facts):,} lasting facts."))
 
 
 PROFILE = Tool(

@@ -244,3 +244,74 @@ def test_it_ends_when_nothing_is_asked(home):
 )
 def test_what_it_cannot_do_is_not_asked_of_it(command):
     assert resident.run_command(command.split()) is None
+
+
+class ClaudeCode:
+    """Runs the hooks of a configuration as Claude Code does: a list of words, and no shell."""
+
+    def __init__(self, home):
+        self.home = home
+        self.settings = json.loads((home.path / ".claude" / "settings.json").read_text())
+
+    def fire(self, event, payload):
+        answers = []
+        for group in self.settings["hooks"][event]:
+            for hook in group["hooks"]:
+                done = subprocess.run(
+                    [hook["command"], *hook["args"]],
+                    input=json.dumps({"hook_event_name": event, **payload}),
+                    env=self.home.environment,
+                    cwd=self.home.path,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=hook["timeout"],
+                )
+                assert (done.returncode, done.stderr) == (0, "")
+                answers.append(done.stdout)
+        return "".join(answers)
+
+
+def test_a_tools_session_is_captured_and_the_next_one_knows(running):
+    store = ("--store", str(running.store))
+    running.run("hook", "install", "claude-code", *store)
+    host = ClaudeCode(running)
+    said = [
+        ("user", "Never use pandas in this repository, we use polars for everything"),
+        ("assistant", "Understood."),
+        ("user", "the staging password is hedgehog-Lamp-91"),
+    ]
+    path = running.path / "t.jsonl"
+    lines = [
+        {
+            "type": role,
+            "message": {"role": role, "content": text},
+            "timestamp": f"2026-11-25T12:00:0{n}Z",
+        }
+        for n, (role, text) in enumerate(said)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    session = {"session_id": "s1", "transcript_path": str(path), "cwd": str(running.path)}
+    assert host.fire("Stop", session) == ""
+    wait_until(lambda: told_of_hooks(running)["waiting"] == 0)
+    asked = {
+        **session,
+        "session_id": "s2",
+        "prompt": "Do we use pandas or polars here?",
+    }
+    reply = json.loads(host.fire("UserPromptSubmit", asked))["hookSpecificOutput"]
+    assert reply["hookEventName"] == "UserPromptSubmit"
+    assert "polars for everything" in reply["additionalContext"]
+    files = [each.read_bytes() for each in running.store.rglob("*") if each.is_file()]
+    assert not any(b"hedgehog-Lamp-91" in content for content in files)
+
+
+def told_of_hooks(home):
+    return json.loads(home.run("hook", "status", "--json", "--store", str(home.store)).stdout)
+
+
+def wait_until(holds):
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.2)

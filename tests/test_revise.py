@@ -240,3 +240,14 @@ def test_hits_with_what_supersedes_them_can_be_pickled(moved):
     moved.supersede("rome", by="bonn")
     result = moved.search("Mara lives in Rome", now=NOW)
     assert pickle.loads(pickle.dumps(result)) == result
+
+
+def test_a_damaged_ledger_is_found_by_verify(open_memory, store_path):
+    with open_memory() as memory:
+        memory.add("I live in Rome", id="rome")
+        assert memory.verify().damage == ()
+        for path in (store_path / "revisions.lance" / "_versions").iterdir():
+            path.write_bytes(b"broken")
+        (damage,) = memory.verify().damage
+    assert damage.file == "revisions.lance"
+    assert "cannot be read" in damage.problem

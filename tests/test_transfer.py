@@ -17,7 +17,13 @@ from ekphory.errors import InvalidInput, ScopeError
 from ekphory.importers.run import import_path
 from ekphory.memory import Memory
 from ekphory.testing.models import HashEmbedder
-from ekphory.transfer import DamagedLine, decode_line, encode_line, memory_content
+from ekphory.transfer import (
+    DamagedLine,
+    decode_line,
+    encode_line,
+    memory_content,
+    read_exported,
+)
 from ekphory.types import MemoryRecord
 
 SOON = datetime.now(UTC) + timedelta(days=1)
@@ -369,3 +375,86 @@ def test_a_line_with_any_byte_changed_is_noticed(record, data):
     line[place] ^= data.draw(st.integers(1, 127))
     with pytest.raises(DamagedLine):
         decode_line(bytes(line))
+
+
+@pytest.fixture
+def moved(open_memory):
+    """A store in which one memory supersedes another, exported."""
+    memory = open_memory(project="home")
+    memory.add("I live in Rome", id="rome", at="2024-03-01")
+    memory.add("I live in Bonn", id="bonn", at="2025-03-01")
+    memory.add("I live in Lyon", id="lyon", at="2023-03-01")
+    memory.supersede("rome", by="bonn")
+    memory.unsupersede(revision=memory.supersede("lyon", by="rome").id)
+    return memory
+
+
+def exported_records(memory):
+    stream = io.BytesIO()
+    memory.export(stream)
+    return [json.loads(line) for line in stream.getvalue().splitlines()[1:-1]]
+
+
+def test_decisions_are_exported_with_the_memory_that_was_written_later(moved):
+    records = {each["id"]: each for each in exported_records(moved)}
+    assert "revisions" not in records["rome"]
+    (decided,) = records["bonn"]["revisions"]
+    assert (decided["older"], decided["newer"], decided["state"]) == ("rome", "bonn", "active")
+    assert (decided["decided_by"], decided["since"]) == ("caller", "2025-03-01T00:00:00+00:00")
+    (undone,) = records["lyon"]["revisions"]
+    assert (undone["older"], undone["newer"], undone["state"]) == ("lyon", "rome", "undone")
+
+
+def test_decisions_are_taken_back_with_the_memories(moved, tmp_path):
+    moved.export(tmp_path / "home.jsonl")
+    with Memory(tmp_path / "other", project="home", embedder=HashEmbedder()) as other:
+        import_path(other, tmp_path / "home.jsonl")
+        (pair,) = other.revisions()
+        assert (pair.older.text, pair.newer.text) == ("I live in Rome", "I live in Bonn")
+        assert pair.revision.decided_by == "caller"
+        assert other.unsupersede(revision=pair.revision.id) == 1
+        # What was taken back before is known too, so that it is not decided again.
+        states = [each.revision.state for each in other._engine.ledger.read().entries.values()]
+        assert states == ["undone", "undone"]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"kind": "improves"}, "kind"),
+        ({"state": "sleeping"}, "state"),
+        ({"older": 7}, "older"),
+        ({"probability": "high"}, "probability"),
+        ({"since": "soon"}, "since"),
+    ],
+)
+def test_a_decision_that_is_none_is_refused_with_its_memory(moved, memory, change, field):
+    records = {each["id"]: each for each in exported_records(moved)}
+    bonn = records["bonn"] | {"versions": [], "project": None}
+    bonn.pop("sum")
+    bonn["revisions"] = [bonn["revisions"][0] | change]
+    report = memory.add_exported([bonn])
+    assert (report.added, len(report.failed)) == (0, 1)
+    assert field in report.failed[0].field
+
+
+def test_decisions_that_a_killed_import_did_not_note_are_noted_by_the_next_one(moved, tmp_path):
+    records = [each | {"versions": []} for each in exported_records(moved)]
+    for each in records:
+        each.pop("sum")
+    bare = [{key: value for key, value in each.items() if key != "revisions"} for each in records]
+    with Memory(tmp_path / "other", project="home", embedder=HashEmbedder()) as other:
+        assert other.add_exported(bare).added == 3
+        assert other.revisions() == ()
+        for _ in range(2):
+            assert other.add_exported(records).skipped == 3
+            assert len(other.revisions()) == 1
+
+
+def test_a_memory_that_is_taken_back_has_its_decisions_whichever_of_the_two_it_is(moved):
+    for name in ("rome", "bonn"):
+        kept = read_exported(moved._engine, moved.scope, name)
+        moved.forget(name)
+        assert moved.revisions() == ()
+        moved.add_exported([kept])
+        assert len(moved.revisions()) == 1

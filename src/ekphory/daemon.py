@@ -24,6 +24,8 @@ from ekphory import __version__, resident
 from ekphory.cli.app import app
 from ekphory.cli.options import StoreOptions, open_for_writing
 from ekphory.config import default_store
+from ekphory.errors import EkphoryError
+from ekphory.hooks.worker import CaptureWorker, install_worker
 from ekphory.memory import Memory
 
 IDLE_SECONDS = 600.0
@@ -151,12 +153,16 @@ class Daemon:
             try:
                 if mine is not None:
                     self._keep_open(store)
-                with redirect_stdout(shown[0]), redirect_stderr(shown[1]):
+                with (
+                    redirect_stdout(shown[0]),
+                    redirect_stderr(shown[1]),
+                    _input(request.get("stdin", "")),
+                ):
                     app(args=request["run"], prog_name="ekphory")
                 status = 0
             except SystemExit as end:
                 status = end.code if isinstance(end.code, int) else 1
-            except OSError:
+            except (OSError, EkphoryError):
                 return _ALONE  # the folder is gone, or a file cannot be opened from here
         return {
             "status": status,
@@ -199,6 +205,16 @@ def _surroundings(folder: str, variables: Mapping[str, str]) -> Iterator[None]:
         os.chdir("/")
 
 
+@contextmanager
+def _input(text: str) -> Iterator[None]:
+    """Let the block read a text from standard input."""
+    before, sys.stdin = sys.stdin, io.StringIO(text)
+    try:
+        yield
+    finally:
+        sys.stdin = before
+
+
 def _set_variable(name: str, value: str | None) -> None:
     if value is None:
         os.environ.pop(name, None)
@@ -222,8 +238,11 @@ def main() -> int:
     try:
         resident.make_socket_folder()
         path = Path(resident.find_socket())
+        worker = CaptureWorker()
         with filelock.FileLock(path.with_suffix(".lock"), blocking=False):
+            install_worker(worker)
             Daemon(path, clock=time.monotonic).serve()
+            worker.close()
     except (filelock.Timeout, resident.NoResident, OSError):
         return 1
     return 0

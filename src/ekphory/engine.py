@@ -19,11 +19,18 @@ from ekphory.retrieval.revisions import SnapshotLinks
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.retrieval.stages.shape import PinnedRules
 from ekphory.store.lance import LanceStore
-from ekphory.store.ledger import Ledger
-from ekphory.store.protocol import SCHEMA_VERSION, Store, StoreHealth, StoreIdentity
+from ekphory.store.ledger import LEDGER_FOLDER, Ledger
+from ekphory.store.protocol import (
+    SCHEMA_VERSION,
+    Damage,
+    Store,
+    StoreHealth,
+    StoreIdentity,
+    Verification,
+)
 from ekphory.store.writer import UpkeepState, Writer, make_lock
 from ekphory.threads import ForkSafeLock, run_after_fork
-from ekphory.types import is_storable
+from ekphory.types import Progress, is_storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,16 @@ class Engine:
         failure = self.writer.upkeep_failure
         sentence = None if failure is None else failure.sentence
         return replace(self.store.health(), upkeep_failure=sentence)
+
+    def verify(self, on_progress: Progress) -> Verification:
+        """Compare every row with its checksum, and read the whole ledger of revisions."""
+        found = self.store.verify(on_progress)
+        try:
+            Ledger(self.uri).read()
+        except StoreError as error:
+            damage = Damage(LEDGER_FOLDER, (), 0, f"cannot be read ({error})")
+            return replace(found, damage=(*found.damage, damage))
+        return found
 
 
 @dataclass(slots=True)

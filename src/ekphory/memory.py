@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import IO, Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import urlsplit
 
+from ekphory import capture as capturing
 from ekphory import engine, history, resident, revise, search, transfer, write
 from ekphory.agent.provider import AgentOptions, cancellable
 from ekphory.agent.session import Searches, agent_search
+from ekphory.capture import CaptureReport
 from ekphory.config import read_recorded, read_settings
 from ekphory.errors import InvalidInput, StoreClosed
 from ekphory.filters.tree import Filter
@@ -29,11 +31,13 @@ from ekphory.recorded_searches import RecordedSearches, Surface
 from ekphory.retrieval.pipeline import OptionalModels, Pipeline
 from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.presets import preset as preset_named
+from ekphory.retrieval.stages.shape import PINNED, RULES
 from ekphory.scope import Scope, condition
 from ekphory.search import Question, SearchResult
 from ekphory.spans import TraceSpan
 from ekphory.store.protocol import Order, StoreHealth, Verification
 from ekphory.types import (
+    SHARED_POOLS,
     MemoryRecord,
     MemoryType,
     Progress,
@@ -133,12 +137,14 @@ class Memory:
         expires_at: str | datetime | None = None,
         source: str | None = None,
         metadata: Mapping[str, Scalar] | None = None,
+        redact: bool = False,
     ) -> WriteReport:
         """Remember one text; on return it is durable.
 
         With an `id` the id alone decides whether it is there already; without one its scope,
         producer, text, `at`, session and sequence, as given. A `type` or `importance` that is not
-        given is what the embedder predicts, where it can, else "unknown" and 0.5.
+        given is what the embedder predicts, where it can, else "unknown" and 0.5. With `redact`
+        the secrets that are found in the text, such as keys and passwords, are cut out before.
 
         Returns:
             A report with `added` 1 or `skipped` 1, and the memory's id in `ids`.
@@ -147,7 +153,7 @@ class Memory:
             InvalidInput: A field cannot be stored; nothing was written.
         """
         given = {
-            "text": text,
+            "text": capturing.clean_text(text) if redact else text,
             "id": id,
             "at": at,
             "producer": producer,
@@ -183,25 +189,117 @@ class Memory:
         drafts = make_message_drafts(messages, scope=self.scope, session=session, pool=pool)
         return _traced(lambda: write.add_drafts(self._engine, self.scope, drafts))
 
+    def capture(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        session: str | None = None,
+        source: str | None = None,
+        labels: Sequence[str] = (),
+        redact: bool = True,
+        since: int = 0,
+    ) -> CaptureReport:
+        """Keep what is worth remembering of messages, without a language model.
+
+        Preferences, facts, decisions, procedures, mistakes, tasks and events are kept; greetings,
+        progress notes, what tools print and what tries to steer a model are not. Repeating the
+        same call adds nothing. `docs/capture.md` tells how it works.
+
+        Args:
+            messages: `[{"role": "user", "content": "…", "at": "2026-05-04T09:00:00Z"}, …]`.
+            session: What they belong to.
+            source: Where they come from.
+            labels: Names of topics; each memory gets those that fit it.
+            redact: Whether secrets are cut out before anything is written.
+            since: So many messages were captured before; they are context alone.
+
+        Raises:
+            InvalidInput: A message cannot be used; nothing was written.
+        """
+        with TraceSpan("capture", messages=len(messages)) as span:
+            report = capturing.capture(
+                self._engine,
+                self.scope,
+                messages,
+                session=session,
+                source=source,
+                labels=labels,
+                redact=redact,
+                since=since,
+            )
+            span.note(kept=len(report.kept), redactions=report.redactions)
+        return report
+
     def add_many(
         self,
         records: Iterable[Mapping[str, Any]],
         *,
+        redact: bool = False,
         on_progress: write.ReportProgress | None = None,
     ) -> WriteReport:
         """Remember any number of records, streaming, in bounded memory.
 
         Args:
             records: Dicts with the field names of `MemoryRecord`.
+            redact: Whether secrets are cut out of their texts before anything is written.
             on_progress: Called with the report so far after every batch.
 
         Returns:
             How many were added and skipped, and each that failed with its reason. What is
             counted as added is durable, also when a later batch raises.
         """
+        given = capturing.clean_records(records) if redact else records
         return _traced(
-            lambda: write.add_all(self._engine, self.scope, records, on_progress=on_progress)
+            lambda: write.add_all(self._engine, self.scope, given, on_progress=on_progress)
         )
+
+    def learn_mistake(self, what: str, *, fix: str, shared: bool = False) -> str:
+        """Remember what went wrong and how it is avoided; return the memory's id.
+
+        Searches weigh mistakes more than other memories.
+
+        Args:
+            what: What went wrong.
+            fix: How it is put right, or avoided.
+            shared: Whether the whole project sees it, and not this agent alone.
+
+        Raises:
+            InvalidInput: A text is empty or cannot be stored.
+        """
+        if not isinstance(fix, str) or not fix.strip():
+            raise InvalidInput("fix", fix, "is empty", "Say how it is put right")
+        report = self.add(
+            f"{what}\nFix: {fix}",
+            pool="shared_mistakes" if shared else "agent_mistakes",
+            type="procedural",
+            metadata={"class": "mistake"},
+        )
+        return report.ids[0]
+
+    def add_rule(self, text: str) -> str:
+        """Add a rule that every search of the project finds first; return the memory's id.
+
+        It enters every later prompt of all agents: only people should add rules.
+
+        Raises:
+            InvalidInput: The text is empty or cannot be stored.
+        """
+        return self.add(text, pool=RULES, type="procedural", metadata={PINNED: True}).ids[0]
+
+    def promote(self, id: str, *, pool: str) -> str:  # noqa: A002  the field's name
+        """Copy a memory into a pool that the whole project sees; return the copy's id.
+
+        The copy names the memory that it was made of, in its metadata as `promoted_from`. Promoting
+        the same memory into the same pool again adds nothing.
+
+        Raises:
+            MemoryNotFound: There is none with that id in this scope.
+            InvalidInput: The pool is not shared.
+        """
+        if pool not in SHARED_POOLS:
+            remedy = f"Choose one of {', '.join(SHARED_POOLS)}"
+            raise InvalidInput("pool", pool, "is no shared pool", remedy)
+        return write.promote(self._engine, self.scope, self.get(id), pool=pool)
 
     def add_exported(self, records: Iterable[Mapping[str, Any]]) -> WriteReport:
         """Take memories back as `export` wrote them, whole: ids, moments and earlier versions.
@@ -401,6 +499,13 @@ class Memory:
             self._engine, self.scope, scan=scan, limit=limit, on_progress=on_progress
         )
 
+    def revisions(self, *, limit: int = 100) -> tuple[revise.DecidedPair, ...]:
+        """Return the decisions that act or wait for somebody to look, each with its memories.
+
+        The newest come first, `limit` of them.
+        """
+        return revise.revisions(self._engine, self.scope, limit=limit)
+
     def settle(self, timeout: float | None = None) -> None:
         """Wait until all that was written has been compared with earlier memories.
 
@@ -504,8 +609,11 @@ class Memory:
         self._engine.writer.repair()
 
     def verify(self, *, on_progress: Progress = ignore_progress) -> Verification:
-        """Compare every row of the whole store with its checksum; tells rows done and in all."""
-        return self._engine.store.verify(on_progress)
+        """Compare every row of the whole store with its checksum, and read the ledger.
+
+        `on_progress` is told rows done and in all.
+        """
+        return self._engine.verify(on_progress)
 
     def close(self) -> None:
         """End the handle; the last one on a store ends its background work."""
@@ -645,6 +753,11 @@ class AsyncMemory:
     add = _awaitable(Memory.add)
     add_messages = _awaitable(Memory.add_messages)
     add_many = _awaitable(Memory.add_many)
+    capture = _awaitable(Memory.capture)
+    learn_mistake = _awaitable(Memory.learn_mistake)
+    add_rule = _awaitable(Memory.add_rule)
+    promote = _awaitable(Memory.promote)
+    revisions = _awaitable(Memory.revisions)
     add_exported = _awaitable(Memory.add_exported)
     search = _awaitable(Memory.search)
     get = _awaitable(Memory.get)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 PREFIX = "EKPHORY_"
-COMMANDS = frozenset({"search", "add", "update", "get", "list", "history"})
-"""What the resident process answers."""
+COMMANDS = frozenset({"search", "add", "update", "get", "list", "history", "hook"})
+"""What the resident process answers; of the hooks' commands `run` alone, by a way of its own."""
 _WRITING = frozenset({"add", "update"})
 _ALONE = ("-", "--embedder", "--debug")
 """Arguments with which a command runs alone: what reads standard input or loads another model."""
@@ -35,6 +35,11 @@ _LONGEST_SOCKET_PATH = 100
 """Of a path to a socket; Linux takes 107 bytes and macOS 103."""
 _CONNECT_SECONDS = 0.5
 _READ_SECONDS = 10.0
+_HOOK_SECONDS = 1.8
+"""So long a hook waits, also for a resident process that is just starting."""
+_POLL_SECONDS = 0.05
+_DETACHED = "EKPHORY_DETACHED"
+"""Set for a process that no tool waits for."""
 _WRITE_SECONDS = 90.0
 PASSED_ON = (
     *("EKPHORY_STORE", "EKPHORY_ORG", "EKPHORY_PROJECT", "EKPHORY_AGENT", "EKPHORY_USER"),
@@ -233,7 +238,9 @@ def run_command(arguments: Sequence[str]) -> int | None:
     Returns:
         The exit code; None where the command has to be run here.
     """
-    if not is_wanted() or not _may_be_asked(arguments):
+    if arguments[:2] == ["hook", "run"]:
+        return _run_hook(arguments)
+    if not is_wanted() or arguments[:1] == ["hook"] or not _may_be_asked(arguments):
         return None
     try:
         answer = _find_answer(arguments)
@@ -272,6 +279,79 @@ def _find_answer(arguments: Sequence[str]) -> dict[str, Any] | None:
     return None
 
 
+def _run_hook(arguments: Sequence[str]) -> int | None:
+    """Run a hook in the resident process, or in one of its own; its tool never waits long.
+
+    Returns:
+        0; None where it has to be run here.
+    """
+    text = _read_stdin()
+    if os.environ.pop(_DETACHED, None):
+        return None  # nobody waits
+    answer = _find_answer_to_hook(arguments, text) if is_wanted() else {"alone": True}
+    if answer is not None and not answer.get("alone"):
+        _write(sys.stdout, str(answer["out"]))
+        return 0
+    if arguments[3:4] != ["prompt"]:
+        _run_detached(arguments, text)
+        return 0
+    if answer is None:
+        return 0
+    _end_soon()
+    return None
+
+
+def _find_answer_to_hook(arguments: Sequence[str], text: str) -> dict[str, Any] | None:
+    """Return the answer to a hook, which waits for the process to start, and not for long."""
+    import time
+
+    if not _may_be_asked(arguments) or len(text) > MOST_BYTES // 2:
+        return {"alone": True}
+    until = time.monotonic() + _HOOK_SECONDS
+    try:
+        request = {**_request(arguments), "stdin": text}
+    except (EkphoryError, OSError):
+        return {"alone": True}
+    started = False
+    while (left := until - time.monotonic()) > 0:
+        try:
+            return ask(request, seconds=left)
+        except Unanswered:
+            break
+        except NoResident:
+            if not started:
+                start()
+                started = True
+            time.sleep(_POLL_SECONDS)
+    return None
+
+
+def _run_detached(arguments: Sequence[str], text: str) -> None:
+    """Run a hook in a process that its tool does not wait for; it gets the payload by a pipe."""
+    import subprocess
+
+    child = subprocess.Popen(  # noqa: S603  the command that was given, without a shell
+        [sys.executable, "-m", "ekphory", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, _DETACHED: "1"},
+        start_new_session=True,
+    )
+    if child.stdin is not None:
+        child.stdin.write(text.encode("utf-8", "replace"))
+        child.stdin.close()
+
+
+def _end_soon() -> None:
+    """End this process when its tool would wait too long; what was recalled late is not told."""
+    import threading
+
+    timer = threading.Timer(_HOOK_SECONDS, os._exit, args=(0,))
+    timer.daemon = True
+    timer.start()
+
+
 def _may_be_asked(arguments: Sequence[str]) -> bool:
     if not arguments or arguments[0] not in COMMANDS:
         return False
@@ -292,6 +372,15 @@ def _request(arguments: Sequence[str]) -> dict[str, Any]:
         "variables": _variables(),
         "terminal": [sys.stdout.isatty(), sys.stderr.isatty()],
     }
+
+
+def _read_stdin() -> str:
+    """Return what comes on standard input, and keep it for a command that runs here after all."""
+    import io
+
+    text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    sys.stdin = io.StringIO(text)
+    return text
 
 
 def _variables() -> dict[str, str]:

@@ -73,6 +73,15 @@ class ProfileEntry:
     since: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class DecidedPair:
+    """A decision, and the two memories that it is about."""
+
+    revision: Revision
+    older: MemoryRecord
+    newer: MemoryRecord
+
+
 # Decisions.
 
 
@@ -184,6 +193,20 @@ def conflicts(
     found = [each.revision for each in visible_entries(engine, scope)]
     waiting = [each for each in reversed(found) if each.state == "conflict"]
     return tuple(islice(waiting, limit))
+
+
+def revisions(engine: Engine, scope: Scope, *, limit: int) -> tuple[DecidedPair, ...]:
+    """Return the decisions that act or wait, with their memories, the newest first."""
+    check_count("limit", limit)
+    entries = [each for each in visible_entries(engine, scope) if each.revision.state != "undone"]
+    newest = entries[: -limit - 1 : -1]
+    keys = {key for each in newest for key in (each.older_key, each.newer_key)}
+    records = engine.store.fetch(sorted(keys))
+    return tuple(
+        DecidedPair(each.revision, records[each.older_key], records[each.newer_key])
+        for each in newest
+        if {each.older_key, each.newer_key} <= records.keys()
+    )
 
 
 def check_count(name: str, value: object) -> None:

@@ -3,7 +3,7 @@
     {"ekphory_export": 1, …, "memories": 2, "sum": "…"}
     {"id": "oven", "text": "The oven is broken", …, "versions": 1, "sum": "…"}
     {"id": "oven~1", …, "superseded_by": "oven", "sum": "…"}
-    {"id": "sink", …, "versions": 0, "sum": "…"}
+    {"id": "sink", …, "versions": 0, "revisions": [{"older": "oven", "newer": "sink", …}], …}
     {"ekphory_export_end": 1, "memories": 2, "versions": 1, "sha256": "…", "sum": "…"}
 
 `docs/export.md` tells what they mean.
@@ -16,26 +16,38 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, get_args
 
 import numpy as np
 
 from ekphory import __version__, legacy
 from ekphory.atomic_write import write_aside
+from ekphory.detect import revision_id
 from ekphory.engine import Engine
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.filters.tree import And, Comparison, Field, Filter, Or
 from ekphory.history import get, unexpired
-from ekphory.scope import Scope, get_owner, owned_like
+from ekphory.scope import Scope, get_owner, owned_in_any_session, owned_like
 from ekphory.store.lance_snapshot import KeptMemory, LanceSnapshot, newest_state
+from ekphory.store.ledger import Ledger, LedgerEntry
 from ekphory.store.protocol import CURRENT, IntArray, Presence
-from ekphory.types import Failure, MemoryRecord, Progress, WriteReport, now_utc, to_utc
+from ekphory.types import (
+    Failure,
+    MemoryRecord,
+    Progress,
+    Revision,
+    RevisionKind,
+    RevisionState,
+    WriteReport,
+    now_utc,
+    to_utc,
+)
 from ekphory.write import (
     BATCH,
     Draft,
@@ -47,6 +59,7 @@ from ekphory.write import (
     find_alive_ids,
     find_present,
     make_draft,
+    make_ledger,
     prepare,
     read_records,
 )
@@ -56,6 +69,7 @@ HEADER_KEY = "ekphory_export"
 END_KEY = "ekphory_export_end"
 SUM_KEY = "sum"
 VERSIONS_KEY = "versions"
+REVISIONS_KEY = "revisions"
 FINGERPRINT_KEY = "fingerprint"
 
 _NAMES = tuple(entry.name for entry in fields(MemoryRecord))
@@ -154,7 +168,7 @@ def export_to_file(
         def write(state: LanceSnapshot) -> ExportReport:
             stream.seek(0)
             stream.truncate()
-            return _Export(state, scope, stream).write(on_progress, target)
+            return _Export(state, engine.ledger, scope, stream).write(on_progress, target)
 
         report = newest_state(engine.uri, write, attempts=_ATTEMPTS)
         os.fsync(stream.fileno())
@@ -165,7 +179,8 @@ def export_to_stream(
     engine: Engine, scope: Scope, stream: IO[bytes], on_progress: Progress
 ) -> ExportReport:
     """Write an export to a stream; without its last line it is not whole."""
-    return _Export(LanceSnapshot(engine.uri), scope, stream).write(on_progress, None)
+    state = LanceSnapshot(engine.uri)
+    return _Export(state, engine.ledger, scope, stream).write(on_progress, None)
 
 
 def read_exported(engine: Engine, scope: Scope, memory_id: str) -> dict[str, Any]:
@@ -182,7 +197,7 @@ def read_exported(engine: Engine, scope: Scope, memory_id: str) -> dict[str, Any
     named = (Comparison(Field(name), "eq", record.id) for name in ("id", "superseded_by"))
     where = And((owned_like(record), Or(tuple(named))))
     state = LanceSnapshot(engine.uri)
-    export = _Export(state, scope, io.BytesIO())
+    export = _Export(state, engine.ledger, scope, io.BytesIO(), sides=(min, max))
     memory, *versions = export.read_memories(where, state.rows(where))
     return memory | {VERSIONS_KEY: versions}
 
@@ -218,8 +233,17 @@ class _Versions:
 class _Export:
     """One export: the lines of one state of the store, counted and summed up."""
 
-    def __init__(self, state: LanceSnapshot, scope: Scope, stream: IO[bytes]) -> None:
+    def __init__(
+        self,
+        state: LanceSnapshot,
+        ledger: Ledger,
+        scope: Scope,
+        stream: IO[bytes],
+        *,
+        sides: Sequence[Callable[[int, int], int]] = (max,),
+    ) -> None:
         self._state = state
+        self._decided = _by_memory(ledger, sides)
         self._scope = scope
         self._stream = stream
         self._digest = hashlib.sha256()
@@ -254,7 +278,9 @@ class _Export:
             earlier = versions.of(memories)
             for memory in memories:
                 its_own = earlier.get(memory.key, [])
-                yield _content(memory) | {VERSIONS_KEY: len(its_own)}
+                decided = [revision_content(each) for each in self._decided.get(memory.key, ())]
+                told = {REVISIONS_KEY: decided} if decided else {}
+                yield _content(memory) | {VERSIONS_KEY: len(its_own)} | told
                 yield from map(_content, its_own)
                 self._versions += len(its_own)
 
@@ -263,6 +289,33 @@ class _Export:
         self._stream.write(line)
         self._bytes += len(line)
         return line
+
+
+def _by_memory(
+    ledger: Ledger, sides: Sequence[Callable[[int, int], int]]
+) -> dict[int, list[LedgerEntry]]:
+    """Return decisions by the row of their memory that was written later, earlier, or both.
+
+    An export has them with the later one: where that is read, both are there.
+    """
+    found: dict[int, list[LedgerEntry]] = {}
+    for entry in ledger.read().entries.values():
+        for side in sides:
+            found.setdefault(side(entry.older_key, entry.newer_key), []).append(entry)
+    return found
+
+
+def revision_content(entry: LedgerEntry) -> dict[str, Any]:
+    """Return a decision in the form that JSON has; moments as ISO 8601 in UTC."""
+    content = asdict(entry.revision) | {"since": entry.since, "until": entry.until}
+    del content["id"]  # it is made of the rows, which are others where it is taken back
+    for name in _REVISION_MOMENTS:
+        if content[name] is not None:
+            content[name] = content[name].isoformat()
+    return content
+
+
+_REVISION_MOMENTS = ("decided_at", "since", "until")
 
 
 def _content(memory: KeptMemory) -> dict[str, Any]:
@@ -285,8 +338,18 @@ _REMEDY = "Take the file as it was exported"
 _FINGERPRINT = re.compile(r"[0-9a-f]{32}")
 _SET_BY_THE_STORE = ("created_at", "supersedes", "superseded_by", FINGERPRINT_KEY)
 
-Unit = list[Draft]
-"""A memory behind its earlier versions, oldest first; they are written together or not at all."""
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A memory with its earlier versions; they are written together or not at all.
+
+    Attributes:
+        drafts: The versions, oldest first, and the memory.
+        revisions: Decisions on the memory and one that was written before it.
+    """
+
+    drafts: list[Draft]
+    revisions: list[Mapping[str, Any]]
 
 
 def add_exported(engine: Engine, scope: Scope, records: Iterable[Mapping[str, Any]]) -> WriteReport:
@@ -296,16 +359,19 @@ def add_exported(engine: Engine, scope: Scope, records: Iterable[Mapping[str, An
     skipped = 0
     units = read_records(records, partial(_read_unit, scope), failed)
     while batch := list(islice(units, BATCH)):
-        fresh, _ = _pick_absent(engine, scope, batch)
-        rows = iter(prepare(engine, [entry for place in fresh for entry in batch[place]]))
-        prepared = [list(islice(rows, len(batch[place]))) for place in fresh]
-        ids = engine.writer.submit(partial(_append, engine, scope, prepared)).result()
+        fresh, _ = _pick_absent(engine, scope, [unit.drafts for unit in batch])
+        kept = [batch[place] for place in fresh]
+        rows = iter(prepare(engine, [entry for unit in kept for entry in unit.drafts]))
+        prepared = [list(islice(rows, len(unit.drafts))) for unit in kept]
+        # Also of what was there: a process may have been killed between the two.
+        decided = [(unit.drafts[-1].record, unit.revisions) for unit in batch if unit.revisions]
+        ids = engine.writer.submit(partial(_append, engine, scope, prepared, decided)).result()
         added += ids
         skipped += len(batch) - len(ids)
     return WriteReport(len(added), skipped, failed, tuple(added))
 
 
-def _read_unit(scope: Scope, given: Mapping[str, Any]) -> Unit:
+def _read_unit(scope: Scope, given: Mapping[str, Any]) -> _Unit:
     if not isinstance(given, Mapping):
         raise InvalidInput("record", given, "a record is a dict", "Give one of an export")
     versions = given.get(VERSIONS_KEY) or ()
@@ -313,11 +379,46 @@ def _read_unit(scope: Scope, given: Mapping[str, Any]) -> Unit:
         isinstance(version, Mapping) for version in versions
     ):
         raise InvalidInput(VERSIONS_KEY, versions, "must be a list of records", "Give those it had")
-    current = _read_draft(scope, {key: given[key] for key in given if key != VERSIONS_KEY})
+    apart = (VERSIONS_KEY, REVISIONS_KEY)
+    current = _read_draft(scope, {key: given[key] for key in given if key not in apart})
     earlier = [_read_draft(scope, version) for version in versions]
     for version, successor in [(current, None), *((entry, current.record) for entry in earlier)]:
         _check_place(version.record, successor)
-    return [*earlier, current]
+    return _Unit([*earlier, current], _read_revisions(given.get(REVISIONS_KEY) or ()))
+
+
+def _read_revisions(given: object) -> list[Mapping[str, Any]]:
+    """Check decisions, field by field."""
+    if not isinstance(given, list | tuple):
+        raise InvalidInput(REVISIONS_KEY, given, "must be a list of decisions", _REMEDY)
+    return [_check_revision(each) for each in given]
+
+
+def _check_revision(given: object) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InvalidInput(REVISIONS_KEY, given, "must be a list of decisions", _REMEDY)
+    for name in ("older", "newer", "batch", "decided_by"):
+        if not isinstance(given.get(name), str):
+            raise InvalidInput(f"{REVISIONS_KEY}.{name}", given.get(name), "is no text", _REMEDY)
+    for name, choices in _REVISION_CHOICES.items():
+        if given.get(name) not in choices:
+            raise InvalidInput(f"{REVISIONS_KEY}.{name}", given.get(name), "is none", _REMEDY)
+    probability = given.get("probability")
+    if isinstance(probability, bool) or not isinstance(probability, int | float):
+        field = f"{REVISIONS_KEY}.probability"
+        raise InvalidInput(field, probability, "must be a number", _REMEDY)
+    moments = {
+        name: None if given.get(name) is None else to_utc(given[name], field=name)
+        for name in _REVISION_MOMENTS
+    }
+    told = {name: moments[name] or now_utc() for name in ("decided_at", "since")}
+    return {**given, **moments, **told}
+
+
+_REVISION_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "kind": get_args(RevisionKind),
+    "state": get_args(RevisionState),
+}
 
 
 def _check_place(record: MemoryRecord, successor: MemoryRecord | None) -> None:
@@ -360,7 +461,13 @@ def _check_fingerprint(value: Any) -> str | None:  # noqa: ANN401  whatever a fi
     return value
 
 
-def _append(engine: Engine, scope: Scope, prepared: list[list[Prepared]]) -> list[str]:
+_Decided = list[tuple[MemoryRecord, list[Mapping[str, Any]]]]
+"""Memories, each with decisions on it and another one."""
+
+
+def _append(
+    engine: Engine, scope: Scope, prepared: list[list[Prepared]], decided: _Decided
+) -> list[str]:
     """Write what is still absent in one commit; return the ids of those memories."""
     version = engine.store.version()
     units = [[row.draft for row in unit] for unit in prepared]
@@ -369,11 +476,52 @@ def _append(engine: Engine, scope: Scope, prepared: list[list[Prepared]]) -> lis
         wanted = {name for place in absent for name in _identities(units[place])}
         delete_expired(engine, found, wanted)
         append_after(engine, version, [row for place in absent for row in prepared[place]])
+    _note_revisions(engine, decided)
     return [units[place][-1].record.id for place in absent]
 
 
+def _note_revisions(engine: Engine, decided: _Decided) -> None:
+    """Add decisions to the ledger that it lacks, but for those on a memory that is not there."""
+    if not decided:
+        return
+    make_ledger(engine)
+    known = engine.ledger.read().entries
+    entries = []
+    for record, revisions in decided:
+        for given in revisions:
+            older, newer = (_newest_key(engine, record, given[side]) for side in ("older", "newer"))
+            if older is not None and newer is not None:
+                entries.append(_make_entry(record, given, older, newer))
+    new = [entry for entry in entries if entry.revision.id not in known]
+    if new:
+        engine.ledger.append(new)
+
+
+def _newest_key(engine: Engine, record: MemoryRecord, memory_id: str) -> int | None:
+    named = Comparison(Field("id"), "eq", memory_id)
+    keys = engine.store.keys(And((owned_in_any_session(record), CURRENT, named))).tolist()
+    return max(keys, default=None)
+
+
+def _make_entry(
+    record: MemoryRecord, given: Mapping[str, Any], older_key: int, newer_key: int
+) -> LedgerEntry:
+    owner = get_owner(record)
+    names = [entry.name for entry in fields(Revision) if entry.name != "id"]
+    number = revision_id(owner, (older_key, newer_key))
+    return LedgerEntry(
+        revision=Revision(id=number, **{name: given[name] for name in names}),
+        owner=owner,
+        pool=record.pool,
+        older_key=older_key,
+        newer_key=newer_key,
+        since=given["since"],
+        until=given["until"],
+    )
+
+
 def _pick_absent(
-    engine: Engine, scope: Scope, units: list[Unit]
+    engine: Engine, scope: Scope, units: list[list[Draft]]
 ) -> tuple[list[int], list[Presence]]:
     """Return the places of the units that are not stored yet, each once, and what is stored."""
     found = _present(engine, scope, units)
@@ -387,14 +535,14 @@ def _pick_absent(
     return absent, found
 
 
-def _present(engine: Engine, scope: Scope, units: list[Unit]) -> list[Presence]:
+def _present(engine: Engine, scope: Scope, units: list[list[Draft]]) -> list[Presence]:
     ids = [unit[-1].record.id for unit in units]
     rows = [entry for unit in units for entry in unit]
     fingerprints = [entry.fingerprint for entry in rows if entry.fingerprint is not None]
     return find_present(engine, scope, ids, fingerprints) if units else []
 
 
-def _identities(unit: Unit) -> set[Identity]:
+def _identities(unit: list[Draft]) -> set[Identity]:
     owner = get_owner(unit[-1].record)
     fingerprints = {entry.fingerprint for entry in unit if entry.fingerprint is not None}
     return {(*owner, name) for name in {unit[-1].record.id, *fingerprints}}

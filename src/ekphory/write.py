@@ -416,6 +416,27 @@ def add_drafts(engine: Engine, scope: Scope, drafts: list[Draft]) -> WriteReport
     return WriteReport(outcome.added, len(drafts) - outcome.added, [], outcome.ids, sampled)
 
 
+def promote(engine: Engine, scope: Scope, record: MemoryRecord, *, pool: str) -> str:
+    """Copy a memory into a pool that the whole project sees; return the copy's id."""
+    given = {
+        "text": record.text,
+        "at": record.at,
+        "expires_at": record.expires_at,
+        "producer": record.producer,
+        "role": record.role,
+        "source": record.source,
+        "type": record.type,
+        "importance": record.importance,
+        "predicted": record.predicted,
+        "pool": pool,
+        "metadata": {**record.metadata, "promoted_from": record.id},
+        **{name: getattr(record, name) for name in ("org", "project", "agent", "user")},
+        "id": f"{record.id}-in-{pool}",
+    }
+    draft = make_draft(given, scope=scope, now=now_utc())
+    return add_drafts(engine, scope, [draft]).ids[0]
+
+
 def prepare(engine: Engine, drafts: list[Draft]) -> list[Prepared]:
     """Embed and split into terms."""
     windows = [_windows(engine, entry) for entry in drafts]

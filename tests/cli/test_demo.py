@@ -37,6 +37,8 @@ def test_a_kept_demo_can_be_asked_further_and_most_of_its_questions_are_answered
     report = ekphory.json("demo", "--keep", str(tmp_path / "mara"))
     assert (report["added"], len(report["questions"])) == (127, 17)
     assert report["answered"] >= 15
+    assert report["captured"]["redactions"] == 1
+    assert "always use uv" in report["known"]["hits"][0]["memory"]["text"]
     assert [version["id"] for version in report["history"]] == ["fact-passport", "fact-passport~1"]
     assert ekphory.json("get", "fact-kestrel", "--store", str(tmp_path / "mara"))["text"]
 

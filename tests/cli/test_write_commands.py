@@ -104,3 +104,16 @@ def test_a_value_is_a_json_scalar_or_else_text(pairs, expected):
 def test_a_pair_without_a_key_or_a_value_is_refused(pair):
     with pytest.raises(InvalidInput, match=r"must be key=value\. Write --metadata year=2026"):
         read_metadata([pair])
+
+
+def test_a_mistake_a_rule_and_what_is_promoted_are_kept_in_their_pools(kitchen):
+    kitchen.json("learn-mistake", "left the oven on", "--fix", "set a timer", "--shared")
+    kitchen.json("add-rule", "Answer in metric units")
+    made = kitchen.json("promote", "oven")["id"]
+    pools = {
+        each: kitchen.json("list", "--filter", f"pool = '{each}'")["memories"]
+        for each in ("shared_mistakes", "shared_rules", "shared_knowledge")
+    }
+    assert [len(found) for found in pools.values()] == [1, 1, 1]
+    assert pools["shared_knowledge"][0]["id"] == made
+    assert "shared_knowledge" in kitchen.failure("promote", "oven", "--pool", "agent_memory")

@@ -9,7 +9,8 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def agent(offered):
-    return offered("agents", user=f"changing {next(_numbers)}")
+    number = next(_numbers)
+    return offered("agents", project=f"changing {number}", user=f"changing {number}")
 
 
 @pytest.fixture
@@ -22,9 +23,10 @@ def moved(agent):
     return agent
 
 
-def test_the_set_has_the_six_tools_and_five_more(agent):
+def test_the_set_has_the_six_tools_and_nine_more(agent):
     assert list(agent.tools())[6:] == [
         "supersede", "unsupersede", "conflicts", "timeline", "profile",
+        "learn_mistake", "promote", "capture", "related",
     ]  # fmt: skip
 
 

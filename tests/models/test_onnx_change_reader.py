@@ -15,13 +15,11 @@ from ekphory.models.changes import (
 )
 from ekphory.models.onnx_change_reader import (
     MOST_STATEMENT_TOKENS,
-    SHARED_OUTPUT,
     OnnxChangeReader,
-    SharedLayers,
     StatementLayout,
-    cut_graph,
 )
 from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
+from ekphory.models.shared_layers import SHARED_OUTPUT, SharedLayers, cut_graph
 from ekphory.types import SUPERSEDING, MemoryRecord
 
 

@@ -174,3 +174,19 @@ def test_the_service_says_which_preset_a_search_takes_that_names_none(serving, p
     assert [each["name"] for each in shown if each["default"]] == ["fast"]
     answer = server.answer("/inspect/search", {**project, "query": "tea"})
     assert answer["preset"] == "fast"
+
+
+def test_decisions_are_listed_with_both_memories_and_taken_back(server, project, say):
+    say("The bell rings at nine", "The bell rings at ten")
+    found = server.answer("/inspect/memories", {**project, "order": "written"})["memories"]
+    nine, ten = (each["id"] for each in found)
+    made = server.answer("/inspect/supersede", {**project, "old": nine, "by": ten})
+    (shown,) = server.answer("/inspect/revisions", project)["revisions"]
+    assert (shown["id"], shown["kind"], shown["state"]) == (made["id"], "replaces", "active")
+    assert (shown["older"]["text"], shown["newer"]["text"]) == (
+        "The bell rings at nine",
+        "The bell rings at ten",
+    )
+    undone = server.answer("/inspect/unsupersede", {**project, "revision": made["id"]})
+    assert undone == {"undone": 1}
+    assert server.answer("/inspect/revisions", project) == {"revisions": []}

@@ -2,12 +2,14 @@
 
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.server.chromium import InspectorPage, headless_chromium
 from tests.server.running import models, running_server
 
+from ekphory import revise
 from ekphory.cli.demo import demo_records
 from ekphory.models.loading import load_embedder
 from ekphory.server import inspector as inspector_files
@@ -229,3 +231,57 @@ def test_the_vendored_files_are_what_their_publisher_gave():
     )
     found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
     assert listed == {name: found[name] for name in found.keys() - {"SHA256SUMS", "README.md"}}
+
+
+def test_a_decision_is_shown_and_taken_back(inspector, demo):
+    with demo.service.memory(DEMO) as memory:
+        memory.add("The bell rings at nine", id="nine", session="bell")
+        memory.add("The bell rings at ten", id="ten", session="bell")
+    inspector.page.goto(f"{demo.url}/inspect#/memories?session=bell")
+    card = inspector.page.locator(".memory[data-id=nine]")
+    card.get_by_role("button", name="Supersede").click()
+    card.get_by_label("Id of the memory").fill("ten")
+    card.get_by_role("button", name="Supersede").click()
+    card.get_by_text("Superseded.").wait_for()
+    view = inspector.open("changes")
+    decided = view.get_by_role("list", name="Decided").locator(".change")
+    decided.wait_for()
+    assert "100% sure, decided by caller" in decided.inner_text()
+    assert [each.inner_text() for each in decided.locator(".memory-text").all()] == [
+        "The bell rings at nine",
+        "The bell rings at ten",
+    ]
+    decided.get_by_role("button", name="Undo").click()
+    decided.get_by_text("Taken back: both hold.").wait_for()
+    with demo.service.memory(DEMO) as memory:
+        assert memory.revisions() == ()
+
+
+def test_a_conflict_is_confirmed(inspector, demo, add_conflict):
+    add_conflict(older="The pool opens at six", newer="The pool opens at seven")
+    view = inspector.open("changes")
+    waiting = view.get_by_role("list", name="To look at").locator(".change")
+    waiting.get_by_role("button", name="The newer one holds").click()
+    waiting.get_by_text("Decided: the newer one holds.").wait_for()
+    with demo.service.memory(DEMO) as memory:
+        (pair,) = memory.revisions()
+        assert (pair.revision.state, pair.revision.decided_by) == ("active", "caller")
+        assert pair.newer.text == "The pool opens at seven"
+        memory.unsupersede(revision=pair.revision.id)
+
+
+@pytest.fixture
+def add_conflict(demo):
+    """Returns what writes two memories that may contradict each other."""
+
+    def add(*, older, newer):
+        with demo.service.memory(DEMO) as memory:
+            ids = [memory.add(text, session="conflict") for text in (older, newer)]
+            memory.supersede(ids[0], by=ids[1])
+            engine = memory._engine
+            (entry,) = revise.visible_entries(engine, memory.scope)
+            doubted = replace(entry.revision, state="conflict", probability=0.4)
+            waiting = replace(entry, revision=doubted)
+            engine.writer.submit(lambda: engine.ledger.append([waiting])).result()
+
+    return add

@@ -9,6 +9,7 @@ from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds
 from ekphory.retrieval.asked_state import ASKED_STATE_FILE, question_features
 from ekphory.testing.models import HashEmbedder
 from ekphory_lab.training.asked_state import fit_past_weights, learn_asked_state, measure_past
+from ekphory_lab.training.change_topics import read_topics
 from ekphory_lab.training.changes import StateQuestion, pairs_for, read_scenarios
 from ekphory_lab.training.near_turns import near_turns
 
@@ -120,12 +121,9 @@ def test_a_reader_is_trained_stopped_gone_on_with_exported_and_read(tmp_path):
     from transformers import BertConfig, BertModel
 
     from ekphory.models.onnx_change_reader import OnnxChangeReader
-    from ekphory_lab.training.change_export import export_change_reader
-    from ekphory_lab.training.change_reader import (
-        ChangeTraining,
-        save_upper_layers,
-        train_change_reader,
-    )
+    from ekphory_lab.training.change_export import WrittenPairs, export_change_reader
+    from ekphory_lab.training.change_reader import ChangeTraining, train_change_reader
+    from ekphory_lab.training.upper_layers import save_upper_layers
 
     config = BertConfig(
         vocab_size=50, hidden_size=384, intermediate_size=64, num_hidden_layers=6,
@@ -145,10 +143,12 @@ def test_a_reader_is_trained_stopped_gone_on_with_exported_and_read(tmp_path):
     model = train_change_reader(pairs, **places, config=settings, tell=told.append)
     assert len(told) == 4
     save_upper_layers(model, tmp_path / "base", tmp_path / "run" / "model")
-    scenarios = read_scenarios()[:40]
-    outcome = export_change_reader(
-        tmp_path / "run" / "model", tmp_path / "made", scenarios=scenarios, talk=pairs, data={}
+    texts = WrittenPairs(read_scenarios()[:40], read_topics()[:40], pairs)
+    outcomes = export_change_reader(
+        tmp_path / "run" / "model", tmp_path / "made", texts=texts, data={}
     )
-    assert 0 <= outcome.macro_f1 <= 1
+    assert {name: 0 <= each.macro_f1 <= 1 for name, each in outcomes.items()} == {
+        "scenarios": True, "topics": True, "all": True,
+    }  # fmt: skip
     reader = OnnxChangeReader(tmp_path / "made")
     assert np.allclose(reader.read([pair for pair, _ in pairs]).sum(axis=1), 1, atol=1e-4)

@@ -11,6 +11,7 @@ from tests.training.test_gates import write_training_files
 from tests.training.trainable_encoder import write_trainable_encoder
 
 from ekphory.errors import DatasetError, InvalidInput
+from ekphory.models.captures import bundled_capture_reader
 from ekphory.models.changes import bundled_change_reader
 from ekphory.models.onnx_embedder import OnnxEmbedder, load_bundled
 from ekphory.models.reranker import BUNDLED_RERANKERS, bundled_reranker, model_id
@@ -22,8 +23,11 @@ from ekphory_lab.training.run_files import weights_hash
 from ekphory_lab.training.sources import SOURCES
 from ekphory_lab.training.texts import CONVERSATIONS, sha256_of, sha256_of_texts
 
-CHANGE_READER = "ekphory-change-reader"
-NAMES = ("ekphory-small", *BUNDLED_RERANKERS, CHANGE_READER)
+READERS = {
+    "ekphory-change-reader": bundled_change_reader,
+    "ekphory-capture-reader": bundled_capture_reader,
+}
+NAMES = ("ekphory-small", *BUNDLED_RERANKERS, *READERS)
 FOLDERS = dict.fromkeys(("base", "data", "conversations", "output"), "/made")
 OPTION = re.compile(r"--[a-z-]+")
 
@@ -38,7 +42,7 @@ def test_every_bundled_model_has_a_recipe_that_names_its_revision():
     revisions |= {
         name: model_id(bundled_reranker(name)).partition("@")[2] for name in BUNDLED_RERANKERS
     }
-    revisions[CHANGE_READER] = bundled_change_reader().name.partition("@")[2]
+    revisions |= {name: load().name.partition("@")[2] for name, load in READERS.items()}
 
     assert {path.stem for path in RECIPES.glob("*.toml")} == set(NAMES)
     assert {name: read_recipe(name).bundled for name in NAMES} == revisions
@@ -73,7 +77,7 @@ def test_a_recipe_names_commands_configurations_and_data_that_exist(ekphory, nam
 
 
 def test_what_is_no_recipe_or_another_one_is_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="Give ekphory-change-reader, ekphory-rerank-small"):
+    with pytest.raises(InvalidInput, match="Give ekphory-capture-reader, ekphory-change-reader"):
         read_recipe("ekphory-huge")
     # The steps of another recipe are not taken over.
     (tmp_path / "finished.json").write_text(json.dumps({"teacher-0": "another command"}))

@@ -8,6 +8,16 @@ from typing import Annotated
 import typer
 
 from ekphory import __version__
+from ekphory.cli.capture_commands import (
+    capture,
+    capture_noted,
+    install_hook,
+    pause_hooks,
+    resume_hooks,
+    run_hook,
+    show_hooks,
+    uninstall_hook,
+)
 from ekphory.cli.command import (
     AddedCommands,
     CommandGroup,
@@ -39,7 +49,14 @@ from ekphory.cli.server_commands import (
 from ekphory.cli.store_commands import doctor, list_presets
 from ekphory.cli.store_commands import show as show_pipeline
 from ekphory.cli.transfer_commands import backup, export_memories, import_records, restore
-from ekphory.cli.write_commands import add, forget, update
+from ekphory.cli.write_commands import (
+    add,
+    add_rule,
+    forget,
+    learn_mistake,
+    promote,
+    update,
+)
 
 _START, _REMEMBER, _FIND, _CARE = "Start here", "Remember", "Find", "Care"
 _ADDED_BY = "ekphory.commands"
@@ -55,6 +72,7 @@ COMMANDS = (
         _REMEMBER,
         'ekphory add "I prefer Python over JavaScript" --producer user --type semantic',
     ),
+    Entry("capture", capture, _REMEMBER, "ekphory capture transcript.jsonl --project home"),
     Entry("import", import_records, _REMEMBER, "ekphory import chats.jsonl --project home"),
     Entry("export", export_memories, _REMEMBER, "ekphory export --target memories.jsonl"),
     Entry("update", update, _REMEMBER, 'ekphory update note-7 --text "The meeting is at ten"'),
@@ -62,6 +80,14 @@ COMMANDS = (
     Entry("unsupersede", unsupersede, _REMEMBER, "ekphory unsupersede 3f9c2b7a51d06e84"),
     Entry("conflicts", conflicts, _CARE, "ekphory conflicts --scan"),
     Entry("settle", settle, _CARE, "ekphory settle --timeout 60"),
+    Entry(
+        "learn-mistake",
+        learn_mistake,
+        _REMEMBER,
+        'ekphory learn-mistake "retried a 404" --fix "give up at once"',
+    ),
+    Entry("add-rule", add_rule, _REMEMBER, 'ekphory add-rule "Answer in metric units"'),
+    Entry("promote", promote, _REMEMBER, "ekphory promote note-7 --pool shared_knowledge"),
     Entry("forget", forget, _REMEMBER, "ekphory forget note-7 --purge"),
     Entry(
         "search",
@@ -90,6 +116,20 @@ GROUPS = (
         (
             Entry("list", list_presets, "", "ekphory pipeline list"),
             Entry("show", show_pipeline, "", "ekphory pipeline show memory_spark"),
+        ),
+    ),
+    CommandGroup(
+        "hook",
+        "Hooks of agent tools: memory that fills itself.",
+        _REMEMBER,
+        (
+            Entry("install", install_hook, "", "ekphory hook install claude-code"),
+            Entry("uninstall", uninstall_hook, "", "ekphory hook uninstall claude-code"),
+            Entry("status", show_hooks, "", "ekphory hook status --json"),
+            Entry("pause", pause_hooks, "", "ekphory hook pause --for 2h"),
+            Entry("resume", resume_hooks, "", "ekphory hook resume"),
+            Entry("run", run_hook, "", "ekphory hook run claude-code prompt < payload.json"),
+            Entry("catch-up", capture_noted, "", "ekphory hook catch-up"),
         ),
     ),
     CommandGroup(

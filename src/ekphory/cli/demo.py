@@ -39,6 +39,7 @@ from ekphory.config import read_settings
 from ekphory.types import Hit, MemoryRecord
 
 if TYPE_CHECKING:
+    from ekphory.capture import CaptureReport
     from ekphory.memory import Memory
     from ekphory.search import SearchResult
 
@@ -130,6 +131,8 @@ class Showing:
         scenes: The searches with their results.
         versions: The updated memory with its history, newest first.
         answers: What was found for each question.
+        captured: What was kept of a session, and the messages of it.
+        known: What the next session finds of it.
     """
 
     added: int
@@ -137,6 +140,8 @@ class Showing:
     scenes: tuple[tuple[Scene, SearchResult], ...]
     versions: tuple[MemoryRecord, ...]
     answers: tuple[DemoAnswer, ...]
+    captured: CaptureReport
+    known: SearchResult
 
     @property
     def answered(self) -> int:
@@ -157,6 +162,7 @@ SCENES = (
     Scene("as it is now", "Where does Mara live?"),
     Scene("as it was", "Where did Mara live before?"),
 )
+_NEXT_SESSION = "Do we install packages with pip or with uv?"
 _RENEWED = "fact-passport"
 _RENEWED_TEXT = "Mara's passport was replaced; the new one is valid until 1 October 2036."
 
@@ -171,7 +177,17 @@ def show(memory: Memory) -> Showing:
     answers = tuple(_ask(memory, question) for question in demo_questions())
     memory.update(_RENEWED, text=_RENEWED_TEXT, expires_at="2036-10-01T00:00:00Z")
     versions = tuple(memory.history(_RENEWED))
-    return Showing(added=added, seconds=seconds, scenes=scenes, versions=versions, answers=answers)
+    captured = memory.capture(list(_read_rows("session.jsonl")), session="labels")
+    known = memory.search(_NEXT_SESSION, k=1, now=DEMO_NOW)
+    return Showing(
+        added=added,
+        seconds=seconds,
+        scenes=scenes,
+        versions=versions,
+        answers=answers,
+        captured=captured,
+        known=known,
+    )
 
 
 def _play(memory: Memory, scene: Scene) -> SearchResult:
@@ -244,6 +260,8 @@ def _make_report(showing: Showing, keep: Path | None) -> dict[str, object]:
         "history": showing.versions,
         "questions": showing.answers,
         "answered": showing.answered,
+        "captured": showing.captured,
+        "known": describe_search(_NEXT_SESSION, showing.known, trace=False),
     }
 
 
@@ -265,10 +283,25 @@ def _print_showing(showing: Showing, keep: Path | None) -> None:
     console.print(Text("What changes is kept as history:", style="bold"))
     console.print(make_history_table(showing.versions))
     console.print()
+    _print_capture(console, showing)
     console.print(_make_answer_table(showing))
     for answer in showing.answers:
         _print_chain(console, answer)
     _print_next_steps(keep)
+
+
+def _print_capture(console: Console, showing: Showing) -> None:
+    report = showing.captured
+    told = (
+        f"Of a session of {len(report.kept) + len(report.dropped)} messages is kept, with "
+        f"{report.redactions} secret cut out:"
+    )
+    console.print(Text(told, style="bold"))
+    for each in report.kept:
+        console.print(Text.assemble((f"  {each.class_}  ", "dim"), make_printable(each.text)))
+    console.print(Text(f"\nThe next session asks: {_NEXT_SESSION}", style="bold"))
+    console.print(make_hit_table(showing.known.hits))
+    console.print()
 
 
 def _print_chain(console: Console, answer: DemoAnswer) -> None:

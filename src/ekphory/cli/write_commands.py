@@ -19,6 +19,7 @@ from ekphory.cli.options import (
     read_metadata,
 )
 from ekphory.errors import InvalidInput
+from ekphory.filters.tree import EVERYTHING, Filter
 
 _field_option = partial(typer.Option, rich_help_panel="The memory")
 
@@ -146,15 +147,19 @@ def forget(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Forget one memory, or all that match a condition, with their history.
+    """Forget one memory, all that match a condition, or all of --session, with their history.
 
     Forgetting more than one asks first; where nobody can be asked, it needs --yes.
     """
+    condition: str | Filter | None = filter
+    if memory_id is None and filter is None and where.session is not None:
+        condition = EVERYTHING
     with open_existing(where) as memory:
-        affected = memory.count(filter=filter) if filter is not None and memory_id is None else 1
+        several = condition is not None and memory_id is None
+        affected = memory.count(filter=condition) if several else 1
         if affected > 1 and not yes:
             _confirm(affected)
-        forgotten = memory.forget(memory_id, filter=filter, purge=purge)
+        forgotten = memory.forget(memory_id, filter=condition, purge=purge)
     trace = ", and their text is wiped from the disk" if purge else ""
     noun = "memory" if forgotten == 1 else "memories"
     shown = f"{forgotten:,} {noun} forgotten{trace}."
@@ -173,3 +178,52 @@ def _confirm(affected: int) -> None:
     if input().strip().lower() not in ("y", "yes"):
         message_console().print("Nothing was forgotten.")
         raise typer.Exit(0)
+
+
+# Pools as a workflow.
+
+
+@command
+def learn_mistake(
+    what: Annotated[str, typer.Argument(help="What went wrong.")],
+    where: StoreOptions,
+    output: OutputOptions,
+    fix: Annotated[str, typer.Option(help="How it is put right, or avoided.")],
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Let the whole project see it, not this agent alone.")
+    ] = False,
+) -> None:
+    """Remember a mistake and what was learnt from it; searches weigh mistakes more."""
+    with open_for_writing(where) as memory:
+        made = memory.learn_mistake(what, fix=fix, shared=shared)
+    print_result(output, {"id": made}, f"Remembered as {made}")
+
+
+@command
+def add_rule(
+    text: Annotated[str, typer.Argument(help="The rule.")],
+    where: StoreOptions,
+    output: OutputOptions,
+) -> None:
+    """Add a rule that every search of the project finds first.
+
+    It enters every later prompt of all agents.
+    """
+    with open_for_writing(where) as memory:
+        made = memory.add_rule(text)
+    print_result(output, {"id": made}, f"Added {made}")
+
+
+@command
+def promote(
+    memory_id: MemoryId,
+    where: StoreOptions,
+    output: OutputOptions,
+    pool: Annotated[
+        str, typer.Option(help="shared_knowledge, shared_mistakes or shared_rules.")
+    ] = "shared_knowledge",
+) -> None:
+    """Copy a memory into a pool that the whole project sees."""
+    with open_existing(where) as memory:
+        made = memory.promote(memory_id, pool=pool)
+    print_result(output, {"id": made}, f"Copied into {pool} as {made}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,9 @@ _WHOLE_READERS: dict[Format, Callable[[Path, Callable[[str], None]], Iterator[Re
 }
 """Those that tell what they pass over."""
 
+
+_CHATS: frozenset[Format] = frozenset({"chatgpt", "claude"})
+"""In these people say passwords and keys, which are cut out."""
 
 OnProgress = Callable[[ImportReport], None]
 Write = Callable[[list[dict[str, object]]], WriteReport]
@@ -97,6 +101,8 @@ def import_path(
         if is_unread_code(source):
             tally.leave_out(UNREAD_CODE.reason)
         write: Write = memory.add_exported if chosen == "ekphory" else memory.add_many
+        if chosen in _CHATS:
+            write = partial(memory.add_many, redact=True)
         selected = (conversation, memory.scope.project)
         records = _read_records(source, chosen, selected, tally.leave_out)
         return _run(memory.scope, write, records, tally, tell)

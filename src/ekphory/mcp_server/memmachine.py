@@ -14,6 +14,7 @@ from ekphory.filters.grammar import format_filter
 from ekphory.filters.tree import Comparison, In, IsNull, MetadataField, Or
 from ekphory.filters.tree import Field as StoredField
 from ekphory.mcp_server.memory_tools import EXPLAIN, FORGET, LIST, RECALL, REMEMBER, UPDATE
+from ekphory.mcp_server.pool_tools import POOL_TOOLS
 from ekphory.mcp_server.revision_tools import REVISION_TOOLS
 from ekphory.mcp_server.tool import (
     DEFAULT_TOKENS,
@@ -306,5 +307,5 @@ def tools_of(toolset: Toolset, memories: Memories) -> tuple[AnyTool, ...]:
     if toolset == "ekphory":
         return _OWN
     if toolset == "agents":
-        return (*_OWN, *REVISION_TOOLS)
+        return (*_OWN, *REVISION_TOOLS, *POOL_TOOLS)
     return memmachine_tools(memories.service())

@@ -28,17 +28,10 @@ from ekphory.models.embedder import (
     list_distinct_words,
     replace_lone_surrogates,
 )
-from ekphory.models.model_record import (
-    MODEL_FILE,
-    RECORD_FILE,
-    TOKENIZER_FILE,
-    read_checked,
-    read_reranker_record,
-)
+from ekphory.models.model_record import MODEL_FILE, RECORD_FILE, read_checked
 from ekphory.models.onnx_reranker import PairTokens, copy_plain, find_special_token
-from ekphory.models.onnx_session import BatchedRun, OnnxSession, load_tokenizer
-from ekphory.models.reranker import bundled_directory
-from ekphory.protocol_buffers import encode_field, read_fields
+from ekphory.models.onnx_session import BatchedRun, OnnxSession
+from ekphory.models.shared_layers import LOGITS, load_shared_layers
 from ekphory.threads import Workers
 from ekphory.types import MemoryRecord, format_date
 
@@ -46,7 +39,6 @@ MOST_STATEMENT_TOKENS = 80
 """The date included, which is never cut."""
 LAYOUT_NAME = "ekphory-change-1"
 RECORD_KIND = "change reader"
-LOGITS, HIDDEN, MASK = "logits", "hidden", "attention_mask"
 
 
 class StatementLayout:
@@ -86,83 +78,6 @@ class StatementLayout:
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
 
-# The lower layers: those of the bundled reranker.
-
-SHARED_OUTPUT = "LayerNormalization_54_0"
-"""What the second of its six layers gives."""
-
-
-class SharedLayers:
-    """The lower layers of a bundled reranker, as they are in its file."""
-
-    def __init__(self, directory: Path, *, output: str = SHARED_OUTPUT) -> None:
-        """Load them.
-
-        Raises:
-            ModelError: A file is missing or changed.
-        """
-        record = read_reranker_record(directory)
-        self.revision = record.revision
-        self.tokenizer = load_tokenizer(directory / TOKENIZER_FILE, record.files[TOKENIZER_FILE])
-        model = read_checked(directory / MODEL_FILE, record.files[MODEL_FILE])
-        self._session = OnnxSession(cut_graph(model, output), name=str(directory))
-        self._output = output
-
-    def run(self, pairs: Sequence[PairTokens]) -> dict[str, NDArray[Any]]:
-        """Return what the upper layers take.
-
-        Returns:
-            `hidden`, the states of a batch, shape (pairs, tokens, width); and `attention_mask`,
-            shape (pairs, tokens), 1 for each token and 0 for padding.
-        """
-        ids, type_ids = [pair.ids for pair in pairs], [pair.type_ids for pair in pairs]
-        (hidden,) = self._session.run([self._output], ids, type_ids=type_ids)
-        lengths = np.array([len(each) for each in ids])
-        mask = np.arange(hidden.shape[1]) < lengths[:, None]
-        return {HIDDEN: hidden, MASK: mask.astype(np.int64)}
-
-
-def cut_graph(model: bytes, output: str) -> bytes:
-    """Return the part of an ONNX model that ends with one of its tensors, as its only output.
-
-    A model is a message of Protocol Buffers whose field 7 is the graph; of a graph field 1 is a
-    node, in the order in which they are computed, and field 12 an output. Weights that nothing uses
-    any more are dropped by ONNX Runtime.
-
-    Raises:
-        ModelError: No node computes that tensor.
-    """
-    parts = [
-        encode_field(_GRAPH, _cut(field.value, output))
-        if field.number == _GRAPH and isinstance(field.value, bytes)
-        else bytes(field.encoded)
-        for field in read_fields(model)
-    ]
-    return b"".join(parts)
-
-
-_GRAPH, _NODE, _OUTPUT = 7, 1, 12
-_NODES_OUTPUT, _OUTPUTS_NAME = 2, 1
-
-
-def _cut(graph: bytes, output: str) -> bytes:
-    parts, done = [], False
-    for field in read_fields(graph):
-        if field.number == _NODE and not done and isinstance(field.value, bytes):
-            parts.append(bytes(field.encoded))
-            outputs = (each for each in read_fields(field.value) if each.number == _NODES_OUTPUT)
-            done = any(each.value == output.encode() for each in outputs)
-        elif field.number not in (_NODE, _OUTPUT):
-            parts.append(bytes(field.encoded))
-    if not done:
-        raise ModelError(f"No node of the model gives {output!r}. Reinstall ekphory.")
-    name = encode_field(_OUTPUTS_NAME, output.encode())
-    return b"".join([*parts, encode_field(_OUTPUT, name)])
-
-
-# The reader.
-
-
 class OnnxChangeReader:
     """A change reader in a directory of `model.onnx` and `model.json`.
 
@@ -178,12 +93,7 @@ class OnnxChangeReader:
             ModelError: A file is missing or changed, or belongs to another reranker.
         """
         record = _read_record(directory)
-        shared = SharedLayers(bundled_directory(record["shared"]["name"]))
-        if shared.revision != record["shared"]["revision"]:
-            raise ModelError(
-                f"{directory}: was trained above revision {record['shared']['revision']} of "
-                f"{record['shared']['name']}, and this is {shared.revision}. Train it anew."
-            )
+        shared = load_shared_layers(record["shared"], wanted_by=directory)
         self.name = f"{record['name']}@{record['revision']}"
         self.thresholds = ChangeThresholds(**record["thresholds"])
         self._temperature = float(record["temperature"])

@@ -13,7 +13,7 @@ from ekphory.server.errors import add_error_handlers
 from ekphory.server.limits import guard
 from ekphory.server.options import ServerOptions
 from ekphory.server.request_log import ASSETS, Metrics
-from ekphory.server.routes import inspect, memories, models, revisions, semantic, system
+from ekphory.server.routes import capture, inspect, memories, models, revisions, semantic, system
 from ekphory.service.memory_service import MemoryService
 
 _ABOUT = (
@@ -28,6 +28,7 @@ _ROUTERS = (
     memories.memories_router,
     memories.projects_router,
     revisions.revisions_router,
+    capture.capture_router,
     semantic.features_router,
     semantic.sets_router,
     semantic.categories_router,

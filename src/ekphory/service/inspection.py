@@ -25,6 +25,7 @@ from ekphory.retrieval.pipeline import Pipeline, StageDescription, describe
 from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.presets import preset as find_preset
 from ekphory.retrieval.stages.shape import PINNED, RULES
+from ekphory.revise import DecidedPair
 from ekphory.scope import DEFAULT_NAME, Scope, get_owner
 from ekphory.search import MOST_HITS, NEWEST, SearchResult
 from ekphory.service.episodes import FACETS, Selection, Uids, around
@@ -35,6 +36,8 @@ from ekphory.types import (
     EPOCH,
     Hit,
     MemoryRecord,
+    Revision,
+    RevisionKind,
     StageStatus,
     Trace,
     now_utc,
@@ -663,6 +666,30 @@ class Inspection:
             problem = f"its {failure.field} must be as `forget` in this project gave it"
             raise InvalidInput("undo", dict(kept), problem, "Send it back unchanged")
         return str(kept["id"])
+
+    def revisions(self, place: Place, *, limit: int) -> tuple[DecidedPair, ...]:
+        """Read the decisions that wait for somebody and those that act, the newest first."""
+        with self._handles.episodes(place) as memory:
+            return memory.revisions(limit=limit)
+
+    def supersede(self, place: Place, old: str, *, by: str, kind: RevisionKind) -> Revision:
+        """Note that one memory supersedes another.
+
+        Raises:
+            MemoryNotFound: The project holds no such memory.
+            ScopeError: They belong to different owners or pools.
+        """
+        with self._handles.episodes(place) as memory:
+            return memory.supersede(old, by=by, kind=kind)
+
+    def unsupersede(self, place: Place, revision: str) -> int:
+        """Take back a decision, or set a conflict aside.
+
+        Raises:
+            InvalidInput: The project has no such decision.
+        """
+        with self._handles.episodes(place) as memory:
+            return memory.unsupersede(revision=revision)
 
     def recorded(self, which: RecordedIn, number: int) -> tuple[RecordedSearch, Examined]:
         """Read a recorded search as it was, with those of its hits that are still there.

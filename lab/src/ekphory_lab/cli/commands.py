@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ekphory.cli.command import AddedCommands, CommandGroup, Entry, Function
 from ekphory_lab.cli import eval_commands as evaluate
+from ekphory_lab.cli import reader_commands as readers
 from ekphory_lab.cli import train_commands as train
 from ekphory_lab.cli.bench_commands import bench, bench_server
 
@@ -38,10 +39,18 @@ _TRAINING = {
     ),
     "generate": (train.generate, "--count 1000 --out samples.jsonl"),
     "calibration": (train.calibration, "--data training-data"),
-    "asked-state": (train.asked_state, "--json"),
-    "change-reader": (train.change_reader, "--base all-MiniLM-L6-v2 --target change-run"),
+    "asked-state": (readers.asked_state, "--json"),
+    "capture-reader": (
+        readers.capture_reader,
+        "--base all-MiniLM-L6-v2 --target capture-run",
+    ),
+    "export-capture-reader": (
+        readers.export_capture_reader,
+        "--source capture-run/model --target capture-reader",
+    ),
+    "change-reader": (readers.change_reader, "--base all-MiniLM-L6-v2 --target change-run"),
     "export-change-reader": (
-        train.export_change_reader,
+        readers.export_change_reader,
         "--source change-run/model --target change-reader",
     ),
     "gate": (train.gate, "--data training-data --reranker model"),

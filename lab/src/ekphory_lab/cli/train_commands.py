@@ -108,87 +108,6 @@ def calibration(
     print_result(output, {"target": place, "file": file}, "\n".join(told))
 
 
-# `ekphory train asked-state`.
-
-
-@command
-def asked_state(output: OutputOptions, target: TargetOption = None) -> None:
-    """Learn which questions ask for an earlier state, and write it; no evaluation data is read."""
-    from ekphory.retrieval.asked_state import ASKED_STATE_FILE
-    from ekphory.retrieval.calibration import write_fitted
-    from ekphory_lab.training.asked_state import learn_asked_state
-    from ekphory_lab.training.changes import read_scenarios
-
-    place = fitted_target(target, ASKED_STATE_FILE.name)
-    file = learn_asked_state(read_scenarios(), command="ekphory train asked-state")
-    write_fitted(place, file)
-    told = [f"{name} {value:g}" for name, value in file.measured.items()]
-    shown = {"target": place, "measured": file.measured, "weights": len(file.values["weights"])}
-    print_result(output, shown, "\n".join([*told, f"{place}: written"]))
-
-
-# `ekphory train change-reader` and `export-change-reader`.
-
-
-@command
-def change_reader(
-    output: OutputOptions,
-    base: Annotated[Path, typer.Option(metavar="DIR", help="all-MiniLM-L6-v2, in floats.")],
-    target: Annotated[Path, typer.Option(metavar="DIR", help="Of the run; goes on where it is.")],
-    epochs: Annotated[int, typer.Option(help="How often every pair is read.")] = 3,
-) -> None:
-    """Train what reads two statements, on the written scenarios; needs torch."""
-    _require_torch()
-    from ekphory.models.loading import load_embedder
-    from ekphory_lab.training.change_reader import (
-        ChangeTraining,
-        save_upper_layers,
-        train_change_reader,
-    )
-    from ekphory_lab.training.changes import pairs_for, read_scenarios
-    from ekphory_lab.training.near_turns import near_turns
-    from ekphory_lab.training.run_files import MODEL_FOLDER
-    from ekphory_lab.training.texts import read_conversations
-
-    config = ChangeTraining(epochs=epochs)
-    conversations = read_conversations()[:: config.every_conversation]
-    pairs = pairs_for("training", read_scenarios(), most_unrelated=config.unrelated)
-    pairs += near_turns(conversations, load_embedder(None), most=config.near_turns)
-    with show_note("training") as note:
-        model = train_change_reader(pairs, base=base, target=target, config=config, tell=note)
-    save_upper_layers(model, base, target / MODEL_FOLDER)
-    shown = f"{target / MODEL_FOLDER}: trained on {len(pairs):,} pairs"
-    print_result(output, {"target": target / MODEL_FOLDER, "pairs": len(pairs)}, shown)
-
-
-@command
-def export_change_reader(
-    output: OutputOptions,
-    source: Annotated[Path, typer.Option(metavar="DIR", help="The folder model of a run.")],
-    target: Annotated[Path, typer.Option(metavar="DIR", help="Gets the ONNX model.")],
-) -> None:
-    """Export a trained change reader in 8 bits, with probabilities fitted beside it."""
-    from ekphory.models.loading import load_embedder
-    from ekphory_lab.training.change_export import TALK_PAIRS
-    from ekphory_lab.training.change_export import export_change_reader as export_reader
-    from ekphory_lab.training.changes import CHANGES, read_scenarios
-    from ekphory_lab.training.near_turns import near_turns
-    from ekphory_lab.training.probability_scopes import DEVELOPMENT_CONVERSATIONS
-    from ekphory_lab.training.texts import read_conversations, sha256_of_texts
-
-    data = {path.name: sha256_of_texts(path) for path in (CHANGES, DEVELOPMENT_CONVERSATIONS)}
-    with show_note("exporting"):
-        talk = near_turns(
-            read_conversations(DEVELOPMENT_CONVERSATIONS), load_embedder(None), most=TALK_PAIRS
-        )
-        outcome = export_reader(source, target, scenarios=read_scenarios(), talk=talk, data=data)
-    told = (
-        f"macro-F1 {outcome.macro_f1:g}, accuracy {outcome.accuracy:g}; it acts with precision "
-        f"{outcome.precision:g} at recall {outcome.recall:g}"
-    )
-    print_result(output, {"target": target, "measured": outcome}, f"{told}\n{target}: written")
-
-
 # `ekphory train gate`: when a reranker may be skipped.
 
 
@@ -474,7 +393,7 @@ def embedder(
     ] = None,
 ) -> None:
     """Train the embedder on questions and conversations; run it again to go on after a stop."""
-    _require_torch()
+    require_torch()
     from ekphory.models.loading import load_embedder
     from ekphory_lab.training.embedder_config import CONFIGS
     from ekphory_lab.training.embedder_run import train_embedder
@@ -505,7 +424,7 @@ def average(
     output: OutputOptions,
 ) -> None:
     """Average a trained embedder's encoder with its base: less forgotten, most of it learned."""
-    _require_torch()
+    require_torch()
     from ekphory_lab.training.encoder import averaged, load_agent_encoder, save_agent_encoder
 
     mixed = averaged(load_agent_encoder(base), load_agent_encoder(trained), share=share)
@@ -513,7 +432,12 @@ def average(
     print_result(output, {"model": target, "share": share}, f"{target}: {share:g} trained")
 
 
-def _require_torch() -> None:
+def require_torch() -> None:
+    """Refuse a command that trains where torch is missing.
+
+    Raises:
+        MissingExtra: It is.
+    """
     for name in ("torch", "transformers", "safetensors"):
         if find_spec(name) is None:
             raise MissingExtra("torch", "Training")
@@ -547,7 +471,7 @@ def reranker(
     ] = None,
 ) -> None:
     """Train a reranker in two stages; run it again to go on after a stop."""
-    _require_torch()
+    require_torch()
     from ekphory.models.loading import load_embedder
     from ekphory_lab.training.reranker.config import CONFIGS
     from ekphory_lab.training.reranker.preparation import ExampleMaking

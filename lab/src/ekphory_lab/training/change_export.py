@@ -4,41 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ekphory.errors import ModelError
-from ekphory.models import onnx_graph
 from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds
-from ekphory.models.late_bound import Linear
 from ekphory.models.model_record import MODEL_FILE, RECORD_FILE
 from ekphory.models.onnx_change_reader import (
-    HIDDEN,
     LAYOUT_NAME,
-    LOGITS,
-    MASK,
     RECORD_KIND,
-    SHARED_OUTPUT,
-    SharedLayers,
     StatementLayout,
     softmax,
 )
-from ekphory.models.onnx_reranker import PairTokens
 from ekphory.models.onnx_session import OnnxSession
 from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
+from ekphory.models.shared_layers import LOGITS, SharedLayers
 from ekphory.types import SUPERSEDING
 from ekphory_lab.evaluation.metrics import FloatArray
-from ekphory_lab.training import static_int8
+from ekphory_lab.training.change_topics import Topic, topic_pairs
 from ekphory_lab.training.changes import LabelledPair, Scenario, pairs_for
+from ekphory_lab.training.upper_export import quantised_upper_layers, shared_record
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
-HEAD_FILE = "ekphory_change_head.safetensors"
 THRESHOLDS = ChangeThresholds(acts=0.5, shows=0.25)
 """A decision acts where it is likelier than not, and is shown where it is half as likely."""
 TALK_PAIRS = 2_000
@@ -46,7 +35,38 @@ TALK_PAIRS = 2_000
 _BATCH = 16
 _STEPS, _RATE = 500, 0.03
 _RANGED = 2_000
+_OF_A_TOPIC = 40
 _SUPERSEDING = [CHANGE_KINDS.index(kind) for kind in SUPERSEDING]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPairs:
+    """What a reader's probabilities are fitted and measured on.
+
+    Attributes:
+        scenarios, topics: All of them.
+        talk: Pairs of turns that no model was trained on and that change nothing.
+    """
+
+    scenarios: Sequence[Scenario]
+    topics: Sequence[Topic]
+    talk: Sequence[LabelledPair]
+
+    def ranged(self) -> list[LabelledPair]:
+        """Return pairs for training over which activations are ranged."""
+        told = pairs_for("training", self.scenarios)[: _RANGED // 2]
+        return told + topic_pairs("training", self.topics, each=_OF_A_TOPIC)[: _RANGED // 2]
+
+    def fitting(self) -> list[LabelledPair]:
+        """Return pairs for fitting probabilities."""
+        plain = topic_pairs("fitting", self.topics, each=_OF_A_TOPIC)
+        return [*pairs_for("fitting", self.scenarios), *plain, *self.talk[::2]]
+
+    def held_back(self) -> dict[str, list[LabelledPair]]:
+        """Return pairs for measuring, by where they come from."""
+        told = pairs_for("held back", self.scenarios)
+        plain = topic_pairs("held back", self.topics, each=_OF_A_TOPIC)
+        return {"scenarios": told, "topics": plain, "all": [*told, *plain, *self.talk[1::2]]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,76 +87,38 @@ class ChangeOutcome:
     f1: Mapping[str, float]
 
 
-class _UpperWriter(onnx_graph.EncoderWriter):
-    """Writes the trained layers, from hidden states to logits."""
-
-    def __init__(
-        self,
-        weights: onnx_graph.EncoderWeights,
-        head: Linear,
-        arithmetic: onnx_graph.Arithmetic,
-    ) -> None:
-        super().__init__(weights, arithmetic)
-        self.head = head
-
-    def _embed(self) -> str:
-        return HIDDEN
-
-    def write(self) -> ModelProto:
-        """Return the graph: hidden states and mask to `logits` (batch, kinds)."""
-        graph = self.graph
-        hidden = self.last_layer()
-        start, end = (graph.constant(np.array([place])) for place in (0, 1))
-        tokens = graph.node("Slice", [hidden, start, end, end])
-        first = graph.node("Squeeze", [tokens, end])
-        joined = graph.node(
-            "Concat", [first, self.mean(hidden, self.present())], attributes={"axis": 1}
-        )
-        graph.name_output(self.linear(joined, self.head), LOGITS)
-        width = int(self.weights.words.shape[1])
-        states = onnx_graph.float_output(HIDDEN, ["batch", "tokens", width])
-        return graph.model(
-            [onnx_graph.float_output(LOGITS, ["batch", len(CHANGE_KINDS)])],
-            inputs=(MASK,),
-            given=(states,),
-        )
-
-
 def export_change_reader(
     source: Path,
     target: Path,
     *,
-    scenarios: Sequence[Scenario],
-    talk: Sequence[LabelledPair],
+    texts: WrittenPairs,
     data: Mapping[str, str],
-) -> ChangeOutcome:
+) -> dict[str, ChangeOutcome]:
     """Write `model.onnx` and `model.json`; the same input gives the same bytes.
 
-    Probabilities are fitted with the 8-bit model on the scenarios for fitting and every other
-    pair of talk, and measured on what is held back.
+    Probabilities are fitted with the 8-bit model on the scenarios and topics for fitting and every
+    other pair of talk, and measured on what is held back.
 
     Args:
         source: Folder `model` of a run.
         target: Made if needed.
-        scenarios: All of them.
-        talk: Pairs of turns that no model was trained on and that change nothing.
+        texts: What it is fitted and measured on.
         data: SHA-256 of what the model was trained on, by name.
+
+    Returns:
+        How well held-back pairs were read: `scenarios`, `topics`, and `all` with talk.
     """
     shared = SharedLayers(bundled_directory(SMALL_RERANKER))
     layout = StatementLayout(shared.tokenizer)
-    weights, head = _read(source)
-    trained = layout.pairs([pair for pair, _ in pairs_for("training", scenarios)])[:_RANGED]
-    model = _quantised(weights, head, list(_batches(shared, trained)))
+    ranged = layout.pairs([pair for pair, _ in texts.ranged()])
+    model = quantised_upper_layers(source, shared, ranged)
     session = OnnxSession(model, name=str(target))
-    fitting, held_back = (
-        _read_part(session, shared, layout, pairs)
-        for pairs in (
-            [*pairs_for("fitting", scenarios), *talk[::2]],
-            [*pairs_for("held back", scenarios), *talk[1::2]],
-        )
-    )
+    fitting = _read_part(session, shared, layout, texts.fitting())
     scaling = fit_scaling(*fitting)
-    outcome = measure(scaling.probabilities(held_back[0]), held_back[1], THRESHOLDS)
+    outcomes = {}
+    for name, pairs in texts.held_back().items():
+        logits, labels = _read_part(session, shared, layout, pairs)
+        outcomes[name] = measure(scaling.probabilities(logits), labels, THRESHOLDS)
     target.mkdir(parents=True, exist_ok=True)
     (target / MODEL_FILE).write_bytes(model)
     files = {MODEL_FILE: hashlib.sha256(model).hexdigest()}
@@ -147,19 +129,19 @@ def export_change_reader(
         "revision": _revision(files, scaling),
         "layout": LAYOUT_NAME,
         "kinds": list(CHANGE_KINDS),
-        "shared": {"name": SMALL_RERANKER, "revision": shared.revision, "output": SHARED_OUTPUT},
+        "shared": shared_record(shared),
         "temperature": scaling.temperature,
         "bias": list(scaling.bias),
         "thresholds": asdict(THRESHOLDS),
         "licence": "Apache-2.0",
         "made_by": {"command": "ekphory train export-change-reader", "quantisation": "int8"},
         "data": dict(data),
-        "measured": asdict(outcome),
+        "measured": {name: asdict(each) for name, each in outcomes.items()},
         "files": files,
     }
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (target / RECORD_FILE).write_text(text + "\n", encoding="utf-8")
-    return outcome
+    return outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,40 +202,6 @@ def measure(
 def _revision(files: Mapping[str, str], scaling: Scaling) -> str:
     content = json.dumps([dict(files), asdict(scaling), asdict(THRESHOLDS)])
     return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
-def _read(source: Path) -> tuple[onnx_graph.EncoderWeights, Linear]:
-    from safetensors.numpy import load_file
-
-    weights = onnx_graph.load_encoder_weights(source)
-    path = source / HEAD_FILE
-    if not path.is_file():
-        raise ModelError(f"{path}: no such file. Give the folder `model` of a change reader's run.")
-    head = load_file(path)
-    return weights, Linear(head["weight"], head["bias"])
-
-
-def _batches(
-    shared: SharedLayers, tokens: Sequence[PairTokens]
-) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
-    ordered = sorted(tokens, key=len)
-    for start in range(0, len(ordered), _BATCH):
-        batch = ordered[start : start + _BATCH]
-        yield shared.run(batch)
-
-
-def _quantised(
-    weights: onnx_graph.EncoderWeights,
-    head: Linear,
-    batches: Sequence[Mapping[str, np.ndarray[Any, Any]]],
-) -> bytes:
-    arithmetic = onnx_graph.FloatArithmetic()
-    model = _UpperWriter(weights, head, arithmetic).write()
-    ranges = static_int8.ranges_over(model, arithmetic, batches)
-    encoder, ranges = static_int8.fold_value_balance(weights, ranges)
-    rounded = _UpperWriter(encoder, head, static_int8.StaticInt8Arithmetic(encoder, ranges))
-    content: bytes = rounded.write().SerializeToString(deterministic=True)
-    return content
 
 
 def _read_part(

@@ -21,8 +21,8 @@ from ekphory.types import MemoryRecord
 CHANGES = Path(__file__).parent / "changes"
 Part = Literal["training", "fitting", "held back"]
 """What a scenario is for: the weights, the probabilities, or to measure."""
-_OTHER_PARTS: dict[int, Part] = {8: "fitting", 9: "held back"}
-_PARTS_IN_ALL = 10
+OTHER_PARTS: dict[int, Part] = {8: "fitting", 9: "held back"}
+PARTS_IN_ALL = 10
 _HEAD = re.compile(r"== ([\w-]+): (.+)")
 _STATEMENT = re.compile(r"([a-z]) (\d{4}-\d\d-\d\d) ([^:|]{1,40}): (.+)")
 _RELATION = re.compile(r"([a-z])>([a-z]) ([a-z-]+)")
@@ -70,8 +70,8 @@ class Scenario:
     def part(self) -> Part:
         """What it is for, by a hash of its first statement, so that it stays so."""
         first = next(iter(self.statements.values())).text
-        number = hashlib.sha256(first.encode()).digest()[0] % _PARTS_IN_ALL
-        return _OTHER_PARTS.get(number, "training")
+        number = hashlib.sha256(first.encode()).digest()[0] % PARTS_IN_ALL
+        return OTHER_PARTS.get(number, "training")
 
     def pairs(self) -> Iterator[LabelledPair]:
         """Yield each two statements and how the newer one is related to the older one."""

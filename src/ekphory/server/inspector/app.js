@@ -3,6 +3,7 @@
 import { onKeyChange, setUpKey } from "./access_key.js";
 import { forgetLatest, go, read } from "./address.js";
 import { agentView } from "./agent_view.js";
+import { changesView } from "./changes_view.js";
 import { compareView } from "./compare_view.js";
 import { notice } from "./element.js";
 import { memoriesView } from "./memories_view.js";
@@ -19,6 +20,7 @@ const TITLES = {
   compare: "Compare",
   agent: "Agent",
   memories: "Memories",
+  changes: "Changes",
   recorded: "Recorded",
   store: "Store",
 };
@@ -27,6 +29,7 @@ const makers = {
   compare: compareView,
   agent: agentView,
   memories: memoriesView,
+  changes: changesView,
   recorded: recordedView,
   store: storeView,
 };

@@ -10,7 +10,7 @@ const TYPES = ["episodic", "semantic", "procedural", "unknown"];
 const FORGETTING = "It is hidden at once, with its earlier versions. This can be undone as long as you see this page.";
 const PURGING = "Wipe it from the disk too, which cannot be undone. That rewrites the data files, which takes seconds for each gigabyte, and removes the recorded searches that show it.";
 // What can be done with a memory; another verb of the product finds its place here.
-const ACTIONS = { Edit: edit, Forget: forget };
+const ACTIONS = { Edit: edit, Supersede: supersede, Forget: forget };
 
 export function memoryCard(memory) {
   const card = el("li", { class: "memory", "data-id": memory.id });
@@ -83,6 +83,30 @@ async function forget(card, memory) {
     });
     card.replaceChildren(undo ? done("Forgotten.", takeBack) : done("Forgotten, and wiped from the disk."));
   });
+}
+
+// The memory that holds in its place is named by its id, which every card shows among its fields.
+function supersede(card, memory) {
+  const by = el("input", { name: "by", type: "text", required: true, autocomplete: "off", spellcheck: "false" });
+  const form = el("form", { class: "editing" },
+    el("div", { class: "toolbar" },
+      el("label", { class: "field field-inline grows" }, el("span", { class: "field-name" }, "Id of the memory that holds in its place"), by),
+      el("button", { type: "submit", class: "primary" }, "Supersede"),
+      el("button", { type: "button", class: "quiet", click: () => show(card, memory) }, "Cancel")),
+    el("p", { class: "hint" }, "Both are kept; searches put this one below the other. It can be taken back here and under Changes."));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    attempt(card, async () => {
+      const made = await askProject("/inspect/supersede", { old: memory.id, by: by.value.trim() });
+      const takeBack = () => attempt(card, async () => {
+        await askProject("/inspect/unsupersede", { revision: made.id });
+        show(card, memory, done("It holds again."));
+      });
+      show(card, memory, done("Superseded.", takeBack));
+    });
+  });
+  card.replaceChildren(el("p", { class: "memory-text" }, memory.text), form);
+  by.focus();
 }
 
 async function attempt(card, act) {

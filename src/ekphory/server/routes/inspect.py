@@ -45,15 +45,19 @@ from ekphory.server.schemas.inspect import (
     InspectRecord,
     InspectRecordPage,
     InspectRecords,
+    InspectRevisions,
     InspectSearch,
     InspectSearchAnswer,
+    InspectSupersede,
     InspectTakeBack,
+    InspectUnsupersede,
     InspectUpdate,
     LatencyAnswer,
     LeftOutHit,
     MemoryAnswer,
     PageAnswer,
     RecordsAnswer,
+    RevisionsAnswer,
     ShownAgent,
     ShownFinding,
     ShownHit,
@@ -62,19 +66,22 @@ from ekphory.server.schemas.inspect import (
     ShownPreset,
     ShownPrompt,
     ShownRecord,
+    ShownRevision,
+    UndoneAnswer,
 )
 from ekphory.server.schemas.names import InProject
 from ekphory.service.episodes import Selection, shown_metadata
 from ekphory.service.inspection import Examined, GrowthAnswer, OutlineAnswer
 from ekphory.store.checks import examine
 from ekphory.store.protocol import StoreHealth
-from ekphory.types import MemoryRecord, now_utc
+from ekphory.types import MemoryRecord, Revision, now_utc
 
 _COPIED = ShownMemory.model_fields.keys() - {
     "age",
     "predicted",
     "metadata",
 }  # of a memory, under the same names
+_COPIED_OF_REVISION = ShownRevision.model_fields.keys() - {"older", "newer"}
 
 
 def show_memory(record: MemoryRecord, now: datetime) -> ShownMemory:
@@ -251,6 +258,41 @@ def take_back(request: InspectTakeBack, service: TheService, caller: TheWriter) 
     """Undo a `forget`."""
     place = caller.place_of(request, "write")
     return MemoryAnswer(id=service.inspection.take_back(place, request.undo))
+
+
+@inspect_router.post("/revisions", responses=NOT_THERE)
+def list_revisions(
+    request: InspectRevisions, service: TheService, caller: TheReader
+) -> RevisionsAnswer:
+    """List which memories supersede which, and what waits for somebody to look."""
+    place = existing_place(request, service, caller)
+    now = now_utc()
+    return RevisionsAnswer(
+        revisions=[
+            ShownRevision(
+                **{name: getattr(each.revision, name) for name in _COPIED_OF_REVISION},
+                older=show_memory(each.older, now),
+                newer=show_memory(each.newer, now),
+            )
+            for each in service.inspection.revisions(place, limit=request.limit)
+        ]
+    )
+
+
+@inspect_router.post("/supersede", responses=NOT_THERE)
+def supersede_memory(request: InspectSupersede, service: TheService, caller: TheWriter) -> Revision:
+    """Note that one memory takes the place of another; both are kept."""
+    place = caller.place_of(request, "write")
+    return service.inspection.supersede(place, request.old, by=request.by, kind=request.kind)
+
+
+@inspect_router.post("/unsupersede", responses=NOT_THERE)
+def take_revision_back(
+    request: InspectUnsupersede, service: TheService, caller: TheWriter
+) -> UndoneAnswer:
+    """Take back a decision, or set a conflict aside."""
+    place = caller.place_of(request, "write")
+    return UndoneAnswer(undone=service.inspection.unsupersede(place, request.revision))
 
 
 @inspect_router.post("/searches")

@@ -11,7 +11,7 @@ from ekphory.recorded_searches import Surface
 from ekphory.server.schemas.names import InProject, Moment
 from ekphory.service.inspection import ShownReason, ShownStage
 from ekphory.store.protocol import Order
-from ekphory.types import MemoryType, ResultOrder, TimeUse
+from ekphory.types import MemoryType, ResultOrder, RevisionKind, RevisionState, TimeUse
 
 MOST_HITS = 100
 MOST_PAGE = 200
@@ -215,6 +215,52 @@ class MemoryAnswer(BaseModel):
     """The id of the memory that is there again."""
 
     id: str
+
+
+class InspectRevisions(InProject):
+    """How many of a project's decisions are looked at."""
+
+    limit: Annotated[int, Field(ge=1, le=MOST_PAGE)] = 100
+
+
+class ShownRevision(BaseModel):
+    """A decision with the two memories that it is about."""
+
+    id: str
+    batch: str
+    kind: RevisionKind
+    probability: float
+    decided_by: str
+    decided_at: datetime
+    state: RevisionState
+    older: ShownMemory
+    newer: ShownMemory
+
+
+class RevisionsAnswer(BaseModel):
+    """Decisions that act or wait, the newest first."""
+
+    revisions: list[ShownRevision]
+
+
+class InspectSupersede(InProject):
+    """Which memory takes the place of which."""
+
+    old: Annotated[str, Field(min_length=1, max_length=10_000)]
+    by: Annotated[str, Field(min_length=1, max_length=10_000)]
+    kind: RevisionKind = "replaces"
+
+
+class InspectUnsupersede(InProject):
+    """A decision that is taken back."""
+
+    revision: Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class UndoneAnswer(BaseModel):
+    """How many decisions were taken back."""
+
+    undone: int
 
 
 class InspectRecords(InProject):

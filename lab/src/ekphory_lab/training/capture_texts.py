@@ -1,0 +1,124 @@
+"""Transcripts with what of them is worth remembering.
+
+They lie in `captures/`, in plain text: its README tells the form.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+from ekphory.errors import DatasetError
+from ekphory.models.captures import DialogueMessage, EntityKind, MessageClass, TextSpan
+from ekphory_lab.training.changes import OTHER_PARTS, PARTS_IN_ALL, Part
+
+CAPTURES = Path(__file__).parent / "captures"
+Worth = Literal["drop", "context", "steer", "keep"]
+_HEAD = re.compile(r"== (coding-agent|assistant|chat): (.+)")
+_LINE = re.compile(r'(u|a|t|"[^"|]+") (drop|context|steer|keep (\w+)(?: (-\d(?:,-\d)*))?) \| (.+)')
+_MARK = re.compile(r"\(\((.+?)\)\)|\[([^\[\]|]+)\|(\w+)\]")
+_ROLES = {"u": "user", "a": "assistant", "t": "tool"}
+SPAN_KINDS = (*get_args(EntityKind), "secret")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledMessage:
+    """A message and what it is worth.
+
+    Attributes:
+        message: As a reader gets it.
+        worth: drop, context, steer or keep.
+        class_: Of what is kept; else None.
+        reaches: How many messages before it are needed to understand it.
+        spans: What it names, and secrets.
+    """
+
+    message: DialogueMessage
+    worth: Worth
+    class_: MessageClass | None
+    reaches: int
+    spans: tuple[TextSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A dialogue.
+
+    Attributes:
+        name: File and line.
+        kind: coding-agent, assistant or chat.
+        messages: In their order.
+    """
+
+    name: str
+    kind: str
+    messages: list[LabelledMessage] = field(default_factory=list)
+
+    @property
+    def part(self) -> Part:
+        """What it is for, by a hash of its first message."""
+        first = self.messages[0].message.text
+        number = hashlib.sha256(first.encode()).digest()[0] % PARTS_IN_ALL
+        return OTHER_PARTS.get(number, "training")
+
+
+def read_transcripts(folder: Path = CAPTURES) -> list[Transcript]:
+    """Read all files of a folder, in the order of their names.
+
+    Raises:
+        DatasetError: A line cannot be read.
+    """
+    return [each for path in sorted(folder.glob("*.txt")) for each in _read_file(path)]
+
+
+def transcripts_for(part: Part, transcripts: Iterable[Transcript]) -> list[Transcript]:
+    """Return the transcripts of one part."""
+    return [each for each in transcripts if each.part == part]
+
+
+def _read_file(path: Path) -> Iterator[Transcript]:
+    transcript: Transcript | None = None
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        if head := _HEAD.fullmatch(line):
+            if transcript is not None and transcript.messages:
+                yield transcript
+            transcript = Transcript(f"{path.name}:{number}", head[1])
+        elif transcript is not None and (found := _LINE.fullmatch(line)):
+            transcript.messages.append(_read_message(path, number, found))
+        else:
+            raise DatasetError(f"{path}:{number}: is no line of a transcript: {line[:60]!r}.")
+    if transcript is not None and transcript.messages:
+        yield transcript
+
+
+def _read_message(path: Path, number: int, line: re.Match[str]) -> LabelledMessage:
+    who, label, class_, reached, marked = line.groups()
+    if class_ is not None and class_ not in get_args(MessageClass):
+        raise DatasetError(f"{path}:{number}: no such class: {class_!r}.")
+    named = who.strip('"') if who not in _ROLES else ""
+    text, spans = read_marks(marked.replace("\\n", "\n"))
+    if any(span.kind not in SPAN_KINDS for span in spans):
+        raise DatasetError(f"{path}:{number}: no such kind of thing: {marked[:60]!r}.")
+    reaches = max((-int(each) for each in reached.split(",")), default=0) if reached else 0
+    worth: Worth = "keep" if class_ else label  # type: ignore[assignment]
+    message = DialogueMessage(_ROLES.get(who, "user"), text, named)
+    return LabelledMessage(message, worth, class_, reaches, spans)  # type: ignore[arg-type]
+
+
+def read_marks(marked: str) -> tuple[str, tuple[TextSpan, ...]]:
+    """Return a text without its marks, and what they mark: `[Bonn|place]` and `((secret))`."""
+    text, spans, done = "", [], 0
+    for mark in _MARK.finditer(marked):
+        text += marked[done : mark.start()]
+        inner = mark[1] or mark[2]
+        kind = "secret" if mark[1] else mark[3]
+        spans.append(TextSpan(len(text), len(text) + len(inner), kind, 1.0))  # type: ignore[arg-type]
+        text += inner
+        done = mark.end()
+    return text + marked[done:], tuple(spans)

@@ -1,0 +1,295 @@
+"""Facts that change, as phrasings and values that are put together into pairs of statements.
+
+They lie in `change_topics/`, in plain text: its README tells the form. Where the scenarios of
+`changes/` tell a change by its consequences, here it is told plainly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from random import Random
+
+from ekphory.errors import DatasetError
+from ekphory.models.changes import ChangeKind, StatementPair
+from ekphory.types import MemoryRecord
+from ekphory_lab.training.changes import (
+    OTHER_PARTS,
+    PARTS_IN_ALL,
+    LabelledPair,
+    Part,
+    StateQuestion,
+)
+
+TOPICS = Path(__file__).parent / "change_topics"
+NEEDED_LINES = (
+    *("values", "state", "change", "correct", "end", "plan", "temporary", "restate"),
+    *("other", "near", "ask", "past"),
+)
+_LINES = frozenset({*NEEDED_LINES, "subjects", "add"})
+_FIRST_PERSON = re.compile(r"\b(?:I|I'm|I've|I'd|I'll|my|me|mine|My)\b")
+_FIRST_DAY = datetime(2021, 1, 4, 12, tzinfo=UTC)
+_DAYS = 1_600
+_SPEAKERS = (
+    *("user", "user", "Mirela", "Tomasz", "Ngozi", "Henrik", "Yuki", "Paloma", "Idris", "Saoirse"),
+    *("notes", "Farid", "Annelie", "Bao", "Leocadia"),
+)
+_ASIDES = (
+    *("Anyway.", "Good morning!", "Talk to you tomorrow.", "By the way,", "Before I forget:"),
+    *(
+        "Sorry for the late reply.",
+        "Thanks for yesterday.",
+        "Quick update:",
+        "Hope you slept well.",
+    ),
+    *("It was raining all day here.", "Oh, and one more thing.", "Just so you know:", "FYI."),
+    *("What a week.", "Long story short:", "Could you write this down?", "How are you?"),
+)
+_ASIDE_SHARE = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One fact that changes.
+
+    Attributes:
+        name: What it is about.
+        lines: Phrasings by what they mean, and the values and subjects that fill them.
+    """
+
+    name: str
+    lines: Mapping[str, Sequence[str]]
+
+    @property
+    def part(self) -> Part:
+        """What it is for, by a hash of its name."""
+        number = hashlib.sha256(self.name.encode()).digest()[0] % PARTS_IN_ALL
+        return OTHER_PARTS.get(number, "training")
+
+
+def read_topics(folder: Path = TOPICS) -> list[Topic]:
+    """Read all files of a folder, in the order of their names.
+
+    Raises:
+        DatasetError: A line cannot be read, or one that a topic needs is missing.
+    """
+    topics: list[Topic] = []
+    for path in sorted(folder.glob("*.txt")):
+        for block in re.split(r"^== ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+            name, *lines = block.strip().splitlines()
+            topics.append(Topic(name, dict(_read_line(path, name, line) for line in lines if line)))
+            missing = [key for key in NEEDED_LINES if key not in topics[-1].lines]
+            if missing:
+                raise DatasetError(f"{path}: topic {name!r}: has no line {missing[0]!r}.")
+    return topics
+
+
+def _read_line(path: Path, topic: str, line: str) -> tuple[str, list[str]]:
+    key, colon, phrasings = line.partition(": ")
+    if not colon or key not in _LINES:
+        raise DatasetError(f"{path}: topic {topic!r}: is no line of a topic: {line[:60]!r}.")
+    return key, [each.strip() for each in phrasings.split(" | ")]
+
+
+def topic_pairs(
+    part: Part, topics: Iterable[Topic], *, each: int, seed: int = 25
+) -> list[LabelledPair]:
+    """Return pairs of statements drawn from the topics of one part, always the same.
+
+    Args:
+        part: Whose.
+        topics: All of them.
+        each: Pairs a topic.
+        seed: Decides which are drawn.
+    """
+    kept = [topic for topic in topics if topic.part == part]
+    pairs = []
+    for topic, following in zip(kept, [*kept[1:], *kept[:1]], strict=True):
+        drawn = _Drawing(topic, following, Random(f"{seed} {topic.name}"))  # noqa: S311  no secret
+        pairs += [drawn.pair() for _ in range(each)]
+    return pairs
+
+
+def topic_questions(part: Part, topics: Iterable[Topic]) -> list[StateQuestion]:
+    """Return the questions of the topics of one part, each subject's name filled in once."""
+    questions = []
+    for topic in (each for each in topics if each.part == part):
+        subjects = topic.lines.get("subjects", ("",))
+        for is_past, key in ((False, "ask"), (True, "past")):
+            for place, phrasing in enumerate(topic.lines[key]):
+                text = phrasing.replace("{s}", subjects[place % len(subjects)])
+                questions.append(StateQuestion(text, (), is_past))
+    return questions
+
+
+class _Drawing:
+    """Draws pairs of one topic; unrelated ones may take a statement of the following topic."""
+
+    def __init__(self, topic: Topic, following: Topic, chance: Random) -> None:
+        self._lines = topic.lines
+        self._following = following
+        self._chance = chance
+        self._subjects: Sequence[str] = topic.lines.get("subjects", ())
+        self._numbers = count()
+
+    def pair(self) -> LabelledPair:
+        """Return two statements and what the newer one does."""
+        draw: Callable[[], LabelledPair | None] = self._chance.choices(
+            [draw for draw, _ in _DRAWN], [weight for _, weight in _DRAWN]
+        )[0].__get__(self)
+        return draw() or self._replaces()
+
+    # What may be drawn.
+
+    def _replaces(self) -> LabelledPair:
+        old, new = self._values()
+        newer = self._one_of("change", "change", "change", "state")
+        return self._told((self._holding(), old), (newer, new), "replaces")
+
+    def _comes_true(self) -> LabelledPair:
+        old, new = self._values()
+        value = new if self._chance.random() < 0.7 else old
+        return self._told((self._one_of("plan"), value), (self._one_of("change"), new), "replaces")
+
+    def _corrects(self) -> LabelledPair:
+        old, new = self._values()
+        return self._told((self._one_of("state"), old), (self._one_of("correct"), new), "corrects")
+
+    def _ends(self) -> LabelledPair:
+        old, _ = self._values()
+        return self._told((self._holding(), old), (self._one_of("end"), old), "ends")
+
+    def _back_again(self) -> LabelledPair:
+        away, home = self._values()
+        return self._told(
+            (self._one_of("temporary"), away), (self._one_of("restate", "state"), home), "ends"
+        )
+
+    def _restates(self) -> LabelledPair | None:
+        value, _ = self._values()
+        older, newer = self._holding(), self._one_of("restate", "restate", "state")
+        return None if older == newer else self._told((older, value), (newer, value), "restates")
+
+    def _adds(self) -> LabelledPair | None:
+        if "add" not in self._lines:
+            return None
+        old, new = self._values()
+        return self._told((self._holding(), old), (self._one_of("add"), new), "adds")
+
+    def _plans(self) -> LabelledPair:
+        old, new = self._values()
+        return self._told((self._holding(), old), (self._one_of("plan"), new), "plans")
+
+    def _excepts(self) -> LabelledPair:
+        old, new = self._values()
+        return self._told((self._holding(), old), (self._one_of("temporary"), new), "excepts")
+
+    def _of_another(self) -> LabelledPair:
+        """Return a pair about two people or things: named, told by two, or written so."""
+        old, new = self._values()
+        newer = self._one_of("change", "change", "state", "restate", "correct", "plan")
+        older = self._holding()
+        if self._subjects:
+            if {"{s}" in older, "{s}" in newer} == {True}:
+                return self._told((older, old), (newer, new), "other subject", subjects=2)
+        elif _FIRST_PERSON.search(older) and _FIRST_PERSON.search(newer):
+            return self._told((older, old), (newer, new), "other subject", speakers=2)
+        return self._of_another_as_written()
+
+    def _of_another_as_written(self) -> LabelledPair:
+        old, new = self._values()
+        value = self._chance.choice((old, new))
+        other = self._one_of("other")
+        if self._chance.random() < 0.5:
+            return self._told((self._holding(), old), (other, value), "other subject")
+        return self._told((other, value), (self._one_of("change", "state"), new), "other subject")
+
+    def _unrelated(self) -> LabelledPair:
+        old, new = self._values()
+        value = self._chance.choice((old, new))
+        near = self._one_of("near")
+        if self._chance.random() < 0.6:
+            return self._told((self._holding(), old), (near, value), "unrelated")
+        return self._told((near, value), (self._one_of("change", "state", "end"), old), "unrelated")
+
+    def _other_topic(self) -> LabelledPair:
+        old, _ = self._values()
+        lines = self._following.lines
+        newer = self._chance.choice([*lines["change"], *lines["state"], *lines["end"]])
+        subjects = lines.get("subjects", ("",))
+        first, second = self._chance.sample(list(lines["values"]), 2)
+        filled = newer.replace("{v}", first).replace("{o}", second)
+        filled = filled.replace("{s}", self._chance.choice(list(subjects)))
+        return self._told((self._holding(), old), (filled, old), "unrelated")
+
+    # Parts of a pair.
+
+    def _holding(self) -> str:
+        return self._one_of("state", "state", "change", "restate")
+
+    def _one_of(self, *lines: str) -> str:
+        return self._chance.choice(list(self._lines[self._chance.choice(lines)]))
+
+    def _values(self) -> tuple[str, str]:
+        old, new = self._chance.sample(list(self._lines["values"]), 2)
+        return old, new
+
+    def _told(
+        self,
+        older: tuple[str, str],
+        newer: tuple[str, str],
+        kind: ChangeKind,
+        *,
+        subjects: int = 1,
+        speakers: int = 1,
+    ) -> LabelledPair:
+        """Return a pair of two phrasings, each with the value that fills it."""
+        names = self._chance.sample(list(self._subjects) or [""], min(subjects, 2))
+        said_by = self._chance.sample(sorted(set(_SPEAKERS)), speakers)
+        at = _FIRST_DAY + timedelta(days=self._chance.randrange(_DAYS))
+        later = at + timedelta(days=1 + int(self._chance.lognormvariate(4, 1.3)))
+        values = [each for each in self._lines["values"] if each != older[1]]
+        before = self._chance.choice(values)
+        first = _fill(older, other=before, subject=names[0])
+        second = _fill(newer, other=older[1], subject=names[-1])
+        pair = StatementPair(
+            self._record(first, said_by[0], at), self._record(second, said_by[-1], later)
+        )
+        return pair, kind
+
+    def _record(self, text: str, speaker: str, at: datetime) -> MemoryRecord:
+        text = text[:1].upper() + text[1:] if self._chance.random() < 0.5 else text
+        if self._chance.random() < _ASIDE_SHARE:
+            aside = self._chance.choice(_ASIDES)
+            before = aside[-1] in ":," or self._chance.random() < 0.5
+            text = f"{aside} {text}" if before else f"{text} {aside}"
+        return MemoryRecord(
+            id=str(next(self._numbers)), text=text, at=at, created_at=at, producer=speaker
+        )
+
+
+def _fill(told: tuple[str, str], *, other: str, subject: str) -> str:
+    phrasing, value = told
+    return phrasing.replace("{v}", value).replace("{o}", other).replace("{s}", subject)
+
+
+_DRAWN: Sequence[tuple[Callable[[_Drawing], LabelledPair | None], float]] = (
+    (_Drawing._replaces, 20),
+    (_Drawing._comes_true, 4),
+    (_Drawing._corrects, 9),
+    (_Drawing._ends, 7),
+    (_Drawing._back_again, 3),
+    (_Drawing._restates, 11),
+    (_Drawing._adds, 7),
+    (_Drawing._plans, 9),
+    (_Drawing._excepts, 9),
+    (_Drawing._of_another, 9),
+    (_Drawing._of_another_as_written, 4),
+    (_Drawing._unrelated, 10),
+    (_Drawing._other_topic, 6),
+)

@@ -1,0 +1,440 @@
+"""From raw messages to memories, without a language model.
+
+Secrets are cut out first. Then a bundled model says of each message whether it is worth
+remembering, as what, which messages before it are needed to understand it, and what it names. What
+a tool printed is evidence only, and what tries to steer a model is neither kept nor evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby, islice
+from typing import Any
+
+from ekphory.capture.labels import check_labels, find_labels
+from ekphory.capture.secrets import (
+    REDACTED,
+    Secret,
+    cut_out,
+    find_answers,
+    find_secrets,
+    merge_secrets,
+)
+from ekphory.capture.secrets import redact as find_and_cut
+from ekphory.capture.transcript import GivenMessage, read_messages
+from ekphory.engine import Engine
+from ekphory.errors import InvalidInput
+from ekphory.history import get
+from ekphory.models.captures import (
+    MESSAGE_CLASSES,
+    MOST_REACHED,
+    CaptureReader,
+    DialogueMessage,
+    EntityKind,
+    MessageClass,
+    MessageReading,
+    bundled_capture_reader,
+)
+from ekphory.prompting.injection import find_injection
+from ekphory.scope import Scope
+from ekphory.types import DEFAULT_POOL, MemoryType, Scalar, is_storable, now_utc
+from ekphory.write import add_drafts, make_draft
+
+LEAST_STEERING = 0.2
+"""From this probability on a message steers: one that is kept costs more than one that is lost."""
+_LONGEST_CONTEXT = 400
+"""Characters of the end of a message that another one needs."""
+_LONGEST_KEPT = 6_000
+"""Characters of a message: about so many are read, and what is longer is a log or a document."""
+_SHORTEST_REPEATED, _FEW_DIGITS = 4, 6
+"""Characters of a secret that is looked for in the other messages too, and of one of digits."""
+
+TYPE_OF: Mapping[MessageClass, MemoryType] = {
+    "preference": "semantic",
+    "fact": "semantic",
+    "decision": "semantic",
+    "procedure": "procedural",
+    "mistake": "procedural",
+    "task": "episodic",
+    "event": "episodic",
+}
+POOL_OF: Mapping[MessageClass, str] = {"mistake": "agent_mistakes"}
+"""Where a class has a pool of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A named thing.
+
+    Attributes:
+        text: As it stands in the message.
+        kind: What it is.
+    """
+
+    text: str
+    kind: EntityKind
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """One memory that was made of messages.
+
+    Attributes:
+        id, text, type, importance: Of the memory.
+        class_: What it is about: a preference, fact, decision, procedure, mistake, task or event.
+        entities: What it names.
+        labels: Those of the given ones that fit it.
+        evidence: The messages that it is made of, by their places from 0.
+    """
+
+    id: str
+    text: str
+    class_: MessageClass
+    type: MemoryType
+    importance: float
+    entities: tuple[Entity, ...]
+    labels: tuple[str, ...]
+    evidence: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureReport:
+    """What became of messages.
+
+    Attributes:
+        kept: The memories, in the order of the messages.
+        dropped: Messages that are in no memory's evidence, by their places from 0.
+        redactions: How many secrets were cut out.
+        steering: Messages that try to steer a model, which are dropped too.
+    """
+
+    kept: tuple[Captured, ...]
+    dropped: tuple[int, ...]
+    redactions: int
+    steering: tuple[int, ...]
+
+
+def capture(  # noqa: PLR0913  where it goes, and how it is read
+    engine: Engine,
+    scope: Scope,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    session: str | None,
+    source: str | None,
+    labels: Sequence[str],
+    redact: bool,
+    since: int,
+) -> CaptureReport:
+    """Keep what is worth remembering of messages; repeating it adds nothing."""
+    check_labels(labels)
+    given = read_messages(messages)
+    _check_since(since, len(given))
+    # Those before may be needed to understand what follows, and others to understand those.
+    first = max(0, since - 2 * MOST_REACHED)
+    reader = bundled_capture_reader()
+    clean, redactions = given[first:], 0
+    if redact:
+        clean, redactions = clean_messages(clean, reader, known=_values_of(given[:first]))
+    readings = reader.read([each.message for each in clean])
+    read = [
+        _Read(
+            first + place,
+            _without(each, _said_secrets(reading)) if redact else each,
+            reading,
+            _find_entities(each.message.text, reading),
+            _steers(each.message, reading),
+        )
+        for place, (each, reading) in enumerate(zip(clean, readings, strict=True))
+    ]
+    chosen = [
+        _choose(read[: place + 1])
+        for place, each in enumerate(read)
+        if each.place >= since and _is_kept(each, reader)
+    ]
+    found = _write(engine, scope, chosen, session=session, source=source, labels=labels)
+    used = {place for each in found for place in each.evidence}
+    return CaptureReport(
+        kept=tuple(found),
+        dropped=tuple(place for place in range(since, len(given)) if place not in used),
+        redactions=redactions,
+        steering=tuple(each.place for each in read if each.place >= since and each.steers),
+    )
+
+
+def _check_since(since: object, count: int) -> None:
+    if isinstance(since, bool) or not isinstance(since, int) or not 0 <= since <= count:
+        problem = f"must be a number of messages, from 0 to {count}"
+        raise InvalidInput("since", since, problem, "Leave it out to read all")
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A message as it was read.
+
+    Attributes:
+        place: Among those that were given.
+        given: Without its secrets.
+        reading: What the model says of it.
+        entities: What it names.
+        steers: Whether it tries to steer a model.
+    """
+
+    place: int
+    given: GivenMessage
+    reading: MessageReading
+    entities: list[Entity]
+    steers: bool
+
+
+def _find_entities(text: str, reading: MessageReading) -> list[Entity]:
+    """Return what a message names."""
+    return [
+        Entity(text[span.start : span.end], span.kind)
+        for span in reading.spans
+        if span.kind != "secret" and REDACTED not in text[span.start : span.end]
+    ]
+
+
+def _said_secrets(reading: MessageReading) -> list[Secret]:
+    return [Secret(span.start, span.end, "said") for span in reading.spans if span.kind == "secret"]
+
+
+def _steers(message: DialogueMessage, reading: MessageReading) -> bool:
+    return reading.steers >= LEAST_STEERING or find_injection(message.text).is_injection
+
+
+def clean_messages(
+    given: Sequence[GivenMessage], reader: CaptureReader, *, known: Iterable[str] = ()
+) -> tuple[list[GivenMessage], int]:
+    """Return messages without the secrets that rules and the reader find, and how many there were.
+
+    What is a secret in one message is cut out of all of them.
+
+    Args:
+        given: Messages of one dialogue, in their order.
+        reader: Finds what rules do not.
+        known: Secrets of messages before.
+    """
+    found = [
+        _rule_secrets(each.message, [before.message.text for before in given[max(0, n - 2) : n]])
+        for n, each in enumerate(given)
+    ]
+    count = sum(map(len, found))
+    values = {*known, *_cut_values(given, found)}
+    by_rule = [_without(each, secrets) for each, secrets in zip(given, found, strict=True)]
+    readings = reader.read([each.message for each in by_rule])
+    said = [_said_secrets(reading) for reading in readings]
+    count += sum(
+        REDACTED not in _cut(each, secret)
+        for each, secrets in zip(by_rule, said, strict=True)
+        for secret in secrets
+    )
+    values |= _cut_values(by_rule, said)
+    cleaned = [_without(each, secrets) for each, secrets in zip(by_rule, said, strict=True)]
+    repeated = _compile_repeats(values)
+    return [_without(each, _repeats(each.message.text, repeated)) for each in cleaned], count
+
+
+def _rule_secrets(message: DialogueMessage, before: Sequence[str] = ()) -> list[Secret]:
+    """Return what rules find in a text; the name before it may be what tells that it is one.
+
+    Where one of the messages before asks for a secret, its answer is one.
+    """
+    prefix = f"{message.speaker}: " if message.speaker else ""
+    shift = len(prefix)
+    found = [
+        Secret(max(0, each.start - shift), each.end - shift, each.rule)
+        for each in find_secrets(prefix + message.text)
+        if each.end > shift
+    ]
+    return merge_secrets([*found, *find_answers(message.text, before)])
+
+
+def _values_of(given: Sequence[GivenMessage]) -> set[str]:
+    return _cut_values(given, [_rule_secrets(each.message) for each in given])
+
+
+def _cut_values(given: Sequence[GivenMessage], found: Sequence[Sequence[Secret]]) -> set[str]:
+    values = {
+        _cut(each, secret) for each, secrets in zip(given, found, strict=True) for secret in secrets
+    }
+    return {value for value in values if REDACTED not in value}
+
+
+def _compile_repeats(values: Iterable[str]) -> re.Pattern[str] | None:
+    """Return what finds secrets where they stand alone; few digits may be any number."""
+    kept = [
+        re.escape(value)
+        for value in sorted(values, key=len, reverse=True)
+        if len(value) >= (_FEW_DIGITS if value.isdigit() else _SHORTEST_REPEATED)
+    ]
+    return re.compile(rf"(?<!\w)(?:{'|'.join(kept)})(?!\w)") if kept else None
+
+
+def _repeats(text: str, repeated: re.Pattern[str] | None) -> list[Secret]:
+    found = repeated.finditer(text) if repeated is not None else ()
+    return [Secret(*match.span(), "repeated") for match in found]
+
+
+def clean_text(text: str) -> str:
+    """Return a text without the secrets that are found in it; what is no text, as it is."""
+    if not isinstance(text, str) or not is_storable(text):
+        return text
+    given = [GivenMessage(DialogueMessage("user", text), None)]
+    return clean_messages(given, bundled_capture_reader())[0][0].message.text
+
+
+_CLEANED_AT_ONCE = 128
+_SAID_BY_MACHINES = frozenset({"assistant", "tool", "system"})
+
+
+def clean_records(records: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield records to be written without the secrets in their texts; what is none, as it is.
+
+    What machines say is searched by rules alone, what people say is read too.
+    """
+    waiting = iter(records)
+    while chunk := list(islice(waiting, _CLEANED_AT_ONCE)):
+        for _, dialogue in groupby(chunk, _session_of):
+            yield from _clean_dialogue(list(dialogue))
+
+
+def _clean_dialogue(records: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    said = [each for each in records if _is_said(each)]
+    given = [GivenMessage(DialogueMessage("user", each["text"]), None) for each in said]
+    cleaned, _ = clean_messages(given, bundled_capture_reader())
+    texts = iter(each.message.text for each in cleaned)
+    for each in records:
+        if _is_said(each):
+            yield {**each, "text": next(texts)}
+        elif _has_text(each):
+            yield {**each, "text": find_and_cut(each["text"])[0]}
+        else:
+            yield each
+
+
+def _session_of(record: object) -> object:
+    return record.get("session") if isinstance(record, Mapping) else None
+
+
+def _has_text(record: object) -> bool:
+    text = record.get("text") if isinstance(record, Mapping) else None
+    return isinstance(text, str) and is_storable(text)
+
+
+def _is_said(record: Mapping[str, Any]) -> bool:
+    """Return whether a record has a text that a person said."""
+    return _has_text(record) and record.get("role") not in _SAID_BY_MACHINES
+
+
+def _without(each: GivenMessage, secrets: Sequence[Secret]) -> GivenMessage:
+    if not secrets:
+        return each
+    text = cut_out(each.message.text, merge_secrets(secrets))
+    return replace(each, message=replace(each.message, text=text))
+
+
+def _cut(each: GivenMessage, secret: Secret) -> str:
+    return each.message.text[secret.start : secret.end]
+
+
+def _is_kept(each: _Read, reader: CaptureReader) -> bool:
+    message, sure = each.given.message, sum(each.reading.classes) >= reader.least
+    has_text = bool(message.text.replace(REDACTED, "").strip())
+    return sure and has_text and not each.steers and message.role in ("user", "assistant")
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What is to be written of one message."""
+
+    text: str
+    class_: MessageClass
+    entities: tuple[Entity, ...]
+    evidence: tuple[int, ...]
+    message: DialogueMessage
+    at: datetime | None
+
+
+def _choose(read: Sequence[_Read]) -> _Chosen:
+    """Return the memory that the last of some messages tells."""
+    last = read[-1]
+    before = read[-1 - last.reading.reaches : -1]
+    needed = [each for each in before if not each.steers and each.given.message.text.strip()]
+    context = [each.given.message.text[-_LONGEST_CONTEXT:] for each in needed]
+    classes = last.reading.classes
+    told_by = (each.given.message.speaker for each in (*needed, last))
+    speakers = [Entity(name, "person") for name in told_by if name and not find_secrets(name)]
+    entities = [*speakers, *(entity for each in (*needed, last) for entity in each.entities)]
+    return _Chosen(
+        text="\n".join([*context, last.given.message.text[:_LONGEST_KEPT]]),
+        class_=MESSAGE_CLASSES[classes.index(max(classes))],
+        entities=tuple(dict.fromkeys(entities)),
+        evidence=tuple(each.place for each in (*needed, last)),
+        message=last.given.message,
+        at=last.given.at,
+    )
+
+
+def _write(
+    engine: Engine,
+    scope: Scope,
+    chosen: Sequence[_Chosen],
+    *,
+    session: str | None,
+    source: str | None,
+    labels: Sequence[str],
+) -> list[Captured]:
+    now = now_utc()
+    fitting = find_labels([each.text for each in chosen], labels)
+    drafts = [
+        make_draft(
+            {
+                "text": each.text,
+                "at": each.at,
+                "producer": find_and_cut(each.message.told_by)[0],
+                "role": each.message.role,
+                "session": session,
+                "source": None if source is None else find_and_cut(source)[0],
+                "type": TYPE_OF[each.class_],
+                "pool": POOL_OF.get(each.class_, DEFAULT_POOL),
+                "metadata": _metadata(each, its_labels),
+            },
+            scope=scope,
+            now=now,
+        )
+        for each, its_labels in zip(chosen, fitting, strict=True)
+    ]
+    report = add_drafts(engine, scope, drafts)
+    kept = []
+    for each, its_labels, memory_id in zip(chosen, fitting, report.ids, strict=True):
+        record = get(engine, scope, memory_id)
+        kept.append(
+            Captured(
+                id=memory_id,
+                text=record.text,
+                class_=each.class_,
+                type=record.type,
+                importance=record.importance,
+                entities=each.entities,
+                labels=its_labels,
+                evidence=each.evidence,
+            )
+        )
+    return kept
+
+
+def _metadata(each: _Chosen, labels: Sequence[str]) -> dict[str, Scalar]:
+    """Return what filters can ask for; several entities or labels stand in one text."""
+    told: dict[str, Scalar] = {
+        "class": each.class_,
+        "evidence": ",".join(map(str, each.evidence)),
+    }
+    if each.entities:
+        told["entities"] = "; ".join(f"{entity.kind}: {entity.text}" for entity in each.entities)
+    if labels:
+        told["labels"] = "; ".join(labels)
+    return told

@@ -1,0 +1,410 @@
+"""`ekphory capture`, and `ekphory hook`: memory that fills itself."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ekphory.cli.command import command, message_console, print_result, result_console
+from ekphory.cli.options import OutputOptions, StoreOptions, open_for_writing, settings_for
+from ekphory.cli.output import make_table, print_json
+from ekphory.errors import InvalidInput, StoreError
+
+if TYPE_CHECKING:
+    from ekphory.hooks.hosts import HookChange
+    from ekphory.hooks.state import HookState
+    from ekphory.memory import Memory
+
+_HostArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="HOST", help="claude-code, codex, gemini-cli, cursor, opencode or openclaw."
+    ),
+]
+_ScopeOption = Annotated[
+    str, typer.Option("--scope", help="user, or project for this folder's untracked file alone.")
+]
+_ConfigOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="The tool's folder of configuration; else the user's own."),
+]
+_DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")
+]
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_SHOWN_EVENTS = 10
+
+
+# `ekphory capture`.
+
+
+@command
+def capture(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A transcript: lines of JSON, or a JSON list.")
+    ],
+    where: StoreOptions,
+    output: OutputOptions,
+    source: Annotated[str | None, typer.Option(help="Where the messages come from.")] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="A topic that memories may be about; repeatable.")
+    ] = None,
+    review: Annotated[
+        bool, typer.Option("--review", help="Show what would be kept, and write nothing.")
+    ] = False,
+) -> None:
+    """Keep what is worth remembering of a transcript, without its secrets.
+
+    Transcripts of Claude Code, Codex, Gemini CLI, Cursor, opencode and OpenClaw are read, and
+    messages with `role` and `content`. Repeating it adds nothing.
+    """
+    messages = _read_messages(file)
+    if review:
+        report = _review(messages)
+    else:
+        with open_for_writing(where) as memory:
+            report = memory.capture(
+                messages,
+                session=settings_for(where).session,
+                source=source or file.name,
+                labels=tuple(label or ()),
+            )
+    shown = make_table(
+        f"{len(report.kept)} of {len(messages)} messages are worth remembering"
+        if review
+        else f"{len(report.kept)} memories of {len(messages)} messages",
+        *_columns("class", "text", "names"),
+    )
+    for each in report.kept:
+        names = ", ".join(entity.text for entity in each.entities)
+        shown.add_row(each.class_, each.text, names)
+    print_result(output, report, shown)
+    if not output.json:
+        told = f"{report.redactions} secrets cut out, {len(report.steering)} messages that steer."
+        message_console().print(told, style="dim")
+
+
+def _columns(*names: str) -> list[Any]:
+    from rich.table import Column
+
+    return [Column(name, overflow="fold") for name in names]
+
+
+def _read_messages(file: Path) -> list[dict[str, Any]]:
+    """Read a transcript of any known form.
+
+    Raises:
+        InvalidInput: Nothing in it is a message.
+    """
+    import json
+
+    from ekphory.hooks.transcripts import read_lines, read_transcript
+
+    text = file.read_text(encoding="utf-8", errors="replace")
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        messages = read_transcript(file)
+    else:
+        lines = whole.get("messages", [whole]) if isinstance(whole, dict) else whole
+        messages = list(read_lines([each for each in lines if isinstance(each, dict)]))
+    if not messages:
+        remedy = 'It needs lines such as {"role": "user", "content": "…"}'
+        raise InvalidInput("file", str(file), "holds no message", remedy)
+    return messages
+
+
+def _review(messages: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401  a CaptureReport
+    """Capture into a store that is thrown away."""
+    import tempfile
+
+    from ekphory.memory import Memory
+
+    with tempfile.TemporaryDirectory() as folder, Memory(Path(folder) / "store") as memory:
+        return memory.capture(messages)
+
+
+# `ekphory hook`.
+
+
+@command
+def install_hook(
+    host: _HostArgument,
+    where: StoreOptions,
+    output: OutputOptions,
+    scope: _ScopeOption = "user",
+    config_dir: _ConfigOption = None,
+    dry_run: _DryRunOption = False,
+) -> None:
+    """Install the hooks in an agent tool: it recalls before each prompt and captures after it.
+
+    What else stands in the tool's configuration is kept. Installing again changes nothing.
+    """
+    from ekphory.hooks.hosts import find_host, plan_install
+
+    found = find_host(host)
+    place = _find_place(host, scope, config_dir)
+    change = plan_install(found, place, options=_options(where))
+    _apply(change, output, "installed", dry_run=dry_run)
+    if host == "codex" and not output.json and not dry_run:
+        message_console().print("In Codex, open /hooks once and trust them; before, they are off.")
+    if host == "openclaw" and not output.json and not dry_run:
+        message_console().print(_OPENCLAW_NEXT)
+
+
+_OPENCLAW_NEXT = (
+    "Run `openclaw plugins enable ekphory`, and let it read the dialogue: in openclaw.json set "
+    "plugins.entries.ekphory.hooks.allowConversationAccess to true."
+)
+
+
+@command
+def uninstall_hook(
+    host: _HostArgument,
+    output: OutputOptions,
+    scope: _ScopeOption = "user",
+    config_dir: _ConfigOption = None,
+    dry_run: _DryRunOption = False,
+) -> None:
+    """Take the hooks out of an agent tool; what was captured stays."""
+    from ekphory.hooks.hosts import find_host, plan_uninstall
+
+    change = plan_uninstall(find_host(host), _find_place(host, scope, config_dir))
+    _apply(change, output, "removed", dry_run=dry_run)
+
+
+@command
+def show_hooks(
+    where: StoreOptions,
+    output: OutputOptions,
+    host: Annotated[
+        str | None,
+        typer.Argument(metavar="[HOST]", help="Only this tool.", show_default=False),
+    ] = None,
+    scope: _ScopeOption = "user",
+    config_dir: _ConfigOption = None,
+) -> None:
+    """Show where hooks are installed, what they did, and what failed last."""
+    from ekphory.hooks.hosts import HOST_NAMES, find_host, is_installed
+
+    state = _find_state(where)
+    names = HOST_NAMES if host is None else (find_host(host).name,)
+    if scope == "project":
+        names = tuple(name for name in names if find_host(name).local_file is not None)
+    hosts = [
+        {"host": name, "installed": is_installed(find_host(name), place), "file": str(place)}
+        for name in names
+        for place in [_find_place(name, scope, config_dir)]
+    ]
+    paused = state.paused_until()
+    failures = state.events(limit=1, failed=True)
+    told = {
+        "hosts": hosts,
+        "paused_until": paused.isoformat() if paused else None,
+        "waiting": len(state.waiting()),
+        "last_failure": asdict(failures[0]) if failures else None,
+        "events": [asdict(each) for each in state.events(limit=_SHOWN_EVENTS)],
+    }
+    if output.json:
+        print_json(told)
+        return
+    table = make_table("Hooks", *_columns("tool", "installed", "file"))
+    for each in hosts:
+        table.add_row(str(each["host"]), "yes" if each["installed"] else "no", str(each["file"]))
+    result_console().print(table)
+    done = make_table("What they did last", *_columns("at", "tool", "event", "ms", "what"))
+    for event in state.events(limit=_SHOWN_EVENTS):
+        what = event.failure or event.did
+        done.add_row(event.at, event.host, event.event, f"{event.milliseconds:.0f}", what)
+    result_console().print(done)
+    if paused:
+        message_console().print(f"Paused until {paused:%Y-%m-%d %H:%M} UTC.")
+    if failures:
+        message_console().print(f"Failed last, {failures[0].at}: {failures[0].failure}")
+
+
+@command
+def pause_hooks(
+    where: StoreOptions,
+    output: OutputOptions,
+    span: Annotated[
+        str | None,
+        typer.Option("--for", metavar="SPAN", help="Such as 30m, 2h or 1d; else until resumed."),
+    ] = None,
+) -> None:
+    """Let all hooks do nothing for a while: no recall, no capture."""
+    until = datetime.now(UTC) + (timedelta(days=36_500) if span is None else _read_span(span))
+    _find_state(where).pause(until)
+    shown = f"Paused until {until:%Y-%m-%d %H:%M} UTC." if span else "Paused until `hook resume`."
+    print_result(output, {"paused_until": until.isoformat()}, shown)
+
+
+@command
+def resume_hooks(where: StoreOptions, output: OutputOptions) -> None:
+    """Let the hooks go on."""
+    _find_state(where).pause(None)
+    print_result(output, {"paused_until": None}, "The hooks go on.")
+
+
+@command
+def run_hook(
+    host: _HostArgument,
+    event: Annotated[
+        str,
+        typer.Argument(help="prompt, turn-end, compact, session-start or session-end."),
+    ],
+    where: StoreOptions,
+    output: OutputOptions,  # noqa: ARG001  every command has them
+) -> None:
+    """Run one hook, as a tool does: its payload comes on standard input.
+
+    Ends with 0 whatever happens, so that no tool fails for it; `hook status` tells what failed.
+    """
+    from ekphory.hooks.hosts import EVENTS, find_host
+    from ekphory.hooks.running import HookRun
+
+    name = next((each for each in EVENTS if each == event), None)
+    if name is None:
+        raise InvalidInput("event", event, "no such event", f"Choose one of {', '.join(EVENTS)}")
+    settings = settings_for(where)
+    state, open_store = _find_state(where), _opener(where)
+    run = HookRun(
+        find_host(host), name, state, open_store, project=settings.project, org=settings.org
+    )
+    reply = run.reply(sys.stdin.read())
+    if reply:
+        sys.stdout.write(reply + "\n")
+        sys.stdout.flush()
+    _start_capture(state, open_store, where)
+
+
+@command
+def capture_noted(where: StoreOptions, output: OutputOptions) -> None:
+    """Capture now what hooks have noted and no other process has captured."""
+    from ekphory.hooks.running import capture_waiting
+
+    done = capture_waiting(_find_state(where), _opener(where))
+    print_result(output, {"sessions": done}, f"{done:,} sessions captured.")
+
+
+def _start_capture(state: HookState, open_store: Any, where: StoreOptions) -> None:  # noqa: ANN401
+    """Capture what waits, in a thread of this process or in a process of its own."""
+    from ekphory.hooks.running import capture_waiting
+    from ekphory.hooks.worker import find_worker
+
+    try:
+        if not state.waiting():
+            return
+    except StoreError:
+        return  # as the hook itself has noted, or cannot note
+    worker = find_worker()
+    if worker is not None:
+        worker.add(_absolute_store(where), partial(capture_waiting, state, open_store))
+        return
+    subprocess.Popen(  # noqa: S603  a fixed command
+        [sys.executable, "-m", "ekphory", "hook", "catch-up", *_options(where)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _opener(where: StoreOptions) -> Any:  # noqa: ANN401  an OpenStore
+    """Return what opens the store with a scope, whatever the environment is then."""
+    settings = settings_for(where)
+    store = _absolute_store(where)
+
+    def open_store(
+        *,
+        org: str | None = None,
+        project: str,
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> Memory:
+        from ekphory.memory import Memory
+
+        return Memory(
+            store,
+            org=org,
+            project=project,
+            user=user,
+            agent=agent,
+            embedder=settings.embedder,
+            reranker=settings.reranker,
+            preset=settings.preset,
+        )
+
+    return open_store
+
+
+def _find_state(where: StoreOptions) -> HookState:
+    from ekphory.config import default_store
+    from ekphory.hooks.state import HookState
+
+    store = _absolute_store(where)
+    return HookState(Path(default_store() if "://" in store else store))
+
+
+def _absolute_store(where: StoreOptions) -> str:
+    """Return the store, also for whoever runs in another folder."""
+    store = settings_for(where).store
+    return store if "://" in store else str(Path(store).expanduser().absolute())
+
+
+def _find_place(host: str, scope: str, config_dir: Path | None) -> Path:
+    from ekphory.hooks.hosts import find_file, find_host
+
+    if scope not in ("user", "project"):
+        raise InvalidInput("scope", scope, "no such scope", "Use user or project")
+    project = Path.cwd() if scope == "project" else None
+    return find_file(find_host(host), config_dir=config_dir, project=project)
+
+
+def _options(where: StoreOptions) -> list[str]:
+    """Return the options that name a store and a scope, for a command that is run later."""
+    given = {
+        name: value
+        for name in ("store", "project", "org", "embedder")
+        if (value := getattr(where, name)) is not None
+    }
+    if "store" in given and "://" not in given["store"]:
+        given["store"] = str(Path(given["store"]).expanduser().absolute())
+    return [word for name, value in given.items() for word in (f"--{name}", value)]
+
+
+def _apply(change: HookChange, output: OutputOptions, done: str, *, dry_run: bool) -> None:
+    from ekphory.hooks.hosts import apply_change
+
+    if not dry_run:
+        apply_change(change)
+    told = {
+        "host": change.host,
+        "file": str(change.file),
+        "changed": change.is_change and not dry_run,
+        "content": change.after,
+    }
+    if dry_run:
+        shown = f"{change.file}:\n{change.after or '(removed)'}"
+    elif change.is_change:
+        shown = f"{change.file}: {done}"
+    else:
+        shown = f"{change.file}: nothing to change"
+    print_result(output, told, shown)
+
+
+def _read_span(text: str) -> timedelta:
+    found = _SPAN.fullmatch(text.strip())
+    if found is None:
+        raise InvalidInput("for", text, "must be a span of time", "Write 30m, 2h or 1d")
+    return timedelta(seconds=float(found[1]) * _SECONDS[found[2]])

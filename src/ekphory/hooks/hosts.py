@@ -1,0 +1,399 @@
+"""The agent tools that hooks are installed in: their configuration, events, payloads and replies.
+
+Where each tool documents this is told in `docs/hooks.md`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from ekphory.atomic_write import write_aside
+from ekphory.errors import InvalidInput
+
+EventName = Literal["prompt", "turn-end", "compact", "session-start", "session-end"]
+EVENTS: tuple[EventName, ...] = get_args(EventName)
+HostName = Literal["claude-code", "codex", "gemini-cli", "cursor", "opencode", "openclaw"]
+HOST_NAMES: tuple[HostName, ...] = get_args(HostName)
+_MARK = "hook"
+_SECONDS: Mapping[EventName, int] = {
+    "prompt": 10,
+    "turn-end": 10,
+    "compact": 10,
+    "session-start": 10,
+    "session-end": 3,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One tool.
+
+    Attributes:
+        name: What the command calls it.
+        folder: Where its user's configuration lies, below the home directory.
+        variable: Names another folder, where the tool knows such a variable.
+        file: The configuration, or the plugin, in that folder.
+        local_file: The untracked file of one project, below it; None where it has none.
+        events: Its names of the events.
+        form: How a hook is written into the configuration; None where it is a plugin's file.
+    """
+
+    name: HostName
+    folder: str
+    variable: str
+    file: str
+    local_file: str | None
+    events: Mapping[EventName, str]
+    form: Callable[[EventName, list[str]], dict[str, Any]] | None
+
+
+def _argv_form(event: EventName, command: list[str]) -> dict[str, Any]:
+    hook = {"type": "command", "command": command[0], "args": command[1:]}
+    return {"hooks": [{**hook, "timeout": _SECONDS[event]}]}
+
+
+def _shell_form(event: EventName, command: list[str]) -> dict[str, Any]:
+    # Nothing of a payload is in the string: it comes on standard input.
+    hook = {"type": "command", "command": shlex.join(command), "timeout": _SECONDS[event]}
+    return {"hooks": [hook]}
+
+
+def _gemini_form(event: EventName, command: list[str]) -> dict[str, Any]:
+    hook = {"type": "command", "name": f"ekphory-{event}", "command": shlex.join(command)}
+    return {"hooks": [{**hook, "timeout": 1000 * _SECONDS[event]}]}
+
+
+def _cursor_form(event: EventName, command: list[str]) -> dict[str, Any]:
+    return {"command": shlex.join(command), "timeout": _SECONDS[event]}
+
+
+_CLAUDE_EVENTS: Mapping[EventName, str] = {
+    "prompt": "UserPromptSubmit",
+    "turn-end": "Stop",
+    "compact": "PreCompact",
+    "session-start": "SessionStart",
+    "session-end": "SessionEnd",
+}
+_GEMINI_EVENTS: Mapping[EventName, str] = {
+    **_CLAUDE_EVENTS,
+    "prompt": "BeforeAgent",
+    "turn-end": "AfterAgent",
+    "compact": "PreCompress",
+}
+_CURSOR_EVENTS: Mapping[EventName, str] = {
+    "prompt": "beforeSubmitPrompt",
+    "turn-end": "stop",
+    "compact": "preCompact",
+    "session-start": "sessionStart",
+    "session-end": "sessionEnd",
+}
+HOSTS: Mapping[str, Host] = {
+    host.name: host
+    for host in (
+        Host(
+            "claude-code",
+            ".claude",
+            "CLAUDE_CONFIG_DIR",
+            "settings.json",
+            ".claude/settings.local.json",
+            _CLAUDE_EVENTS,
+            _argv_form,
+        ),
+        Host("codex", ".codex", "CODEX_HOME", "hooks.json", None, _CLAUDE_EVENTS, _shell_form),
+        Host("gemini-cli", ".gemini", "", "settings.json", None, _GEMINI_EVENTS, _gemini_form),
+        Host("cursor", ".cursor", "", "hooks.json", None, _CURSOR_EVENTS, _cursor_form),
+        Host("opencode", ".config/opencode", "", "plugins/ekphory.js", None, {}, None),
+        Host("openclaw", ".openclaw", "", "extensions/ekphory/index.js", None, {}, None),
+    )
+}
+
+
+def find_host(name: str) -> Host:
+    """Return a host by its name.
+
+    Raises:
+        InvalidInput: There is none of that name.
+    """
+    if name not in HOSTS:
+        raise InvalidInput("host", name, "no such tool", f"Choose one of {', '.join(HOSTS)}")
+    return HOSTS[name]
+
+
+# Where a host's configuration lies, and what is written there.
+
+
+@dataclass(frozen=True, slots=True)
+class HookChange:
+    """What an installation changes.
+
+    Attributes:
+        host: The tool.
+        file: Its file.
+        before, after: The file's text; None where there is no such file.
+    """
+
+    host: HostName
+    file: Path
+    before: str | None
+    after: str | None
+
+    @property
+    def is_change(self) -> bool:
+        """Whether anything is to be written."""
+        return self.before != self.after
+
+
+def find_file(host: Host, *, config_dir: Path | None, project: Path | None) -> Path:
+    """Return the file that the hooks of a host are written into.
+
+    Args:
+        host: The tool.
+        config_dir: Its folder of configuration; None for the user's own.
+        project: For this project's untracked file alone; None for the user.
+
+    Raises:
+        InvalidInput: The tool has no file of a project that stays out of the repository.
+    """
+    if project is not None:
+        if host.local_file is None:
+            problem = f"{host.name} has no file for one project that a repository leaves out"
+            raise InvalidInput("scope", "project", problem, "Use --scope user")
+        return project / host.local_file
+    if config_dir is not None:
+        return config_dir / host.file
+    named = os.environ.get(host.variable, "").strip() if host.variable else ""
+    return (Path(named).expanduser() if named else Path.home() / host.folder) / host.file
+
+
+def plan_install(
+    host: Host, file: Path, *, options: list[str], command: list[str] | None = None
+) -> HookChange:
+    """Return what an installation writes; what else the file holds is kept.
+
+    Args:
+        host: The tool.
+        file: Where.
+        options: What the hooks are run with, such as `--store DIR`.
+        command: How ekphory is called; None finds it.
+
+    Raises:
+        InvalidInput: The file is not what the tool can read.
+    """
+    before = _read(file)
+    called = find_command() if command is None else command
+    if host.form is None:
+        return HookChange(host.name, file, before, _plugin(host, called, options))
+    content = _parse(file, before)
+    hooks = _without_ours(content.get("hooks", {}))
+    for event, name in host.events.items():
+        words = [*called, _MARK, "run", host.name, event, *options]
+        hooks.setdefault(name, []).append(host.form(event, words))
+    after = {**({"version": 1} if host.name == "cursor" else {}), **content, "hooks": hooks}
+    return HookChange(host.name, file, before, _format(after))
+
+
+def plan_uninstall(host: Host, file: Path) -> HookChange:
+    """Return what is left of a host's file without our hooks."""
+    before = _read(file)
+    if before is None or host.form is None:
+        return HookChange(host.name, file, before, None)
+    content = _parse(file, before)
+    if not _has_ours(content.get("hooks", {})):
+        return HookChange(host.name, file, before, before)
+    hooks = _without_ours(content.get("hooks", {}))
+    rest = {name: value for name, value in content.items() if name != "hooks"}
+    if hooks:
+        rest["hooks"] = hooks
+    return HookChange(host.name, file, before, _format(rest) if rest else None)
+
+
+def is_installed(host: Host, file: Path) -> bool:
+    """Return whether our hooks stand in a host's file."""
+    text = _read(file)
+    if text is None or host.form is None:
+        return text is not None
+    return _has_ours(_parse(file, text).get("hooks", {}))
+
+
+def apply_change(change: HookChange) -> None:
+    """Write a planned change, whole or not at all."""
+    if not change.is_change:
+        return
+    if change.after is None:
+        change.file.unlink(missing_ok=True)
+        for name in _BESIDE.get(change.host, {}):
+            (change.file.parent / name).unlink(missing_ok=True)
+        return
+    change.file.parent.mkdir(parents=True, exist_ok=True)
+    for name, content in _BESIDE.get(change.host, {}).items():
+        (change.file.parent / name).write_text(_format(content), encoding="utf-8")
+    # A link to a file that is kept elsewhere stays one.
+    target = change.file.resolve()
+    with write_aside(target) as part:
+        part.write_text(change.after, encoding="utf-8")
+        if target.exists():
+            part.chmod(target.stat().st_mode & 0o777)
+
+
+def find_command() -> list[str]:
+    """Return how ekphory is called from anywhere."""
+    beside = Path(sys.executable).with_name("ekphory")
+    if beside.is_file():
+        return [str(beside)]
+    found = shutil.which("ekphory")
+    return [found] if found else [sys.executable, "-m", "ekphory"]
+
+
+_BESIDE: Mapping[str, Mapping[str, Any]] = {
+    "openclaw": {
+        "package.json": {
+            "name": "ekphory",
+            "version": "1.0.0",
+            "type": "module",
+            "openclaw": {"extensions": ["./index.js"]},
+        },
+        "openclaw.plugin.json": {
+            "id": "ekphory",
+            "name": "Ekphory",
+            "activation": {"onStartup": True, "onCapabilities": ["hook"]},
+            "configSchema": {"type": "object", "additionalProperties": False},
+        },
+    }
+}
+"""What a plugin needs beside its file."""
+
+
+def _plugin(host: Host, command: list[str], options: list[str]) -> str:
+    source = files("ekphory.hooks").joinpath("plugins", f"{host.name}.js").read_text("utf-8")
+    program, *before = command
+    replaced = {"__PROGRAM__": program, "__BEFORE__": before, "__OPTIONS__": options}
+    for mark, value in replaced.items():
+        source = source.replace(f'"{mark}"', json.dumps(value))
+    return source
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
+def _parse(file: Path, text: str | None) -> dict[str, Any]:
+    if text is None or not text.strip():
+        return {}
+    remedy = "Mend the file, or move it away"
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput("file", str(file), f"is no JSON ({error})", remedy) from error
+    hooks = content.get("hooks", {}) if isinstance(content, dict) else None
+    if not isinstance(hooks, dict) or not all(isinstance(each, list) for each in hooks.values()):
+        raise InvalidInput("file", str(file), "has hooks of another form", remedy)
+    return dict(content)
+
+
+def _format(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _has_ours(hooks: Mapping[str, Any]) -> bool:
+    return any(_is_ours(each) for entries in hooks.values() for each in entries)
+
+
+def _without_ours(hooks: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: [e for e in entries if not _is_ours(e)] for name, entries in hooks.items()}
+    return {name: entries for name, entries in kept.items() if entries or not hooks[name]}
+
+
+def _is_ours(entry: object) -> bool:
+    """Return whether an entry runs `ekphory hook run`, wherever ekphory lies."""
+    if not isinstance(entry, Mapping):
+        return False
+    told = [entry, *(each for each in entry.get("hooks", ()) if isinstance(each, Mapping))]
+    for each in told:
+        words = [*shlex.split(str(each.get("command", ""))), *map(str, each.get("args", ()))]
+        if "ekphory" in " ".join(words) and words.count("run") and _MARK in words:
+            return True
+    return False
+
+
+# Payloads and replies.
+
+
+@dataclass(frozen=True, slots=True)
+class HookPayload:
+    """What a host tells a hook.
+
+    Attributes:
+        session: Id of the session.
+        folder: Where it runs.
+        prompt: What the user asks, at a prompt; else empty.
+        transcript: The file that the dialogue is in; None where it is sent, or not known.
+        messages: The lines of the dialogue where it is sent; None where it is not.
+        is_of_a_helper: Whether a part of the tool speaks, not the user's own session.
+    """
+
+    session: str
+    folder: Path
+    prompt: str
+    transcript: Path | None
+    messages: list[Mapping[str, Any]] | None
+    is_of_a_helper: bool
+
+
+def read_payload(text: str) -> HookPayload:
+    """Read the JSON that a host sends.
+
+    Raises:
+        InvalidInput: It is no JSON object, or names no session.
+    """
+    remedy = "Let the tool itself run the hook"
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        # Nothing of the payload is told: it may hold a secret.
+        raise InvalidInput("payload", len(text), "is no JSON", remedy) from error
+    if not isinstance(given, Mapping):
+        raise InvalidInput("payload", len(text), "must be an object", remedy)
+    session = given.get("conversation_id") or given.get("session_id")
+    if not isinstance(session, str) or not session:
+        raise InvalidInput("session_id", type(session).__name__, "names no session", remedy)
+    roots = given.get("workspace_roots")
+    folder = given.get("cwd") or (roots[0] if isinstance(roots, list) and roots else None)
+    transcript, messages, prompt = (
+        given.get(name) for name in ("transcript_path", "messages", "prompt")
+    )
+    return HookPayload(
+        session=session,
+        folder=Path(folder) if isinstance(folder, str) else Path.cwd(),
+        prompt=prompt if isinstance(prompt, str) else "",
+        transcript=Path(transcript) if isinstance(transcript, str) and transcript else None,
+        messages=_mappings(messages) if isinstance(messages, list) else None,
+        is_of_a_helper=bool(given.get("agent_id")) and "session_key" not in given,
+    )
+
+
+def _mappings(lines: list[Any]) -> list[Mapping[str, Any]]:
+    return [line for line in lines if isinstance(line, Mapping)]
+
+
+def format_reply(host: Host, event: EventName, context: str) -> str:
+    """Return what a hook prints, so that the host puts a text before the model; empty for none."""
+    if not context:
+        return ""
+    if host.form is None:
+        return context
+    if host.name == "cursor":
+        return json.dumps({"continue": True, "additional_context": context}, ensure_ascii=False)
+    told = {"hookEventName": host.events[event], "additionalContext": context}
+    return json.dumps({"hookSpecificOutput": told}, ensure_ascii=False)

@@ -1,0 +1,355 @@
+"""What a hook does: it recalls for a prompt, and notes what is to be captured.
+
+A hook never fails its host: whatever goes wrong is noted, `ekphory hook status` tells it, and the
+host gets nothing. It never waits for a capture either: that is done afterwards, by whoever keeps
+the store open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import getpass
+import os
+import re
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ekphory.capture import clean_messages, read_messages, redact
+from ekphory.errors import StoreError
+from ekphory.hooks.hosts import EventName, HookPayload, Host, format_reply, read_payload
+from ekphory.hooks.state import HookEvent, HookState, Waiting
+from ekphory.hooks.transcripts import read_lines, read_transcript
+from ekphory.memory import Memory
+from ekphory.models.captures import MOST_REACHED, bundled_capture_reader
+from ekphory.scope import DEFAULT_NAME
+
+LEAST_PROBABILITY = 0.3
+MOST_TOKENS = 600
+MOST_RECALLED = 6
+_LONGEST_PROMPT = 2_000
+"""Characters of a prompt that are searched for; what is pasted behind it is not a question."""
+IGNORE_FILE = ".ekphoryignore"
+_GIT_SECONDS = 1.0
+OpenStore = Callable[..., Memory]
+"""Opens the store with a scope: `project`, `user`, `agent`."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookScope:
+    """Whose memories a hook reads and writes.
+
+    Attributes:
+        project: The repository's name, or its path.
+        user: The login.
+        agent: The host.
+    """
+
+    project: str
+    user: str
+    agent: str
+
+
+def find_scope(folder: Path, host: Host, *, project: str | None = None) -> HookScope:
+    """Return the scope of a session that runs in a folder."""
+    return HookScope(project or find_project(folder), getpass.getuser(), host.name)
+
+
+def find_project(folder: Path) -> str:
+    """Return the name of the repository that a folder is in: its remote's, or else its path.
+
+    `git@host:team/app.git` and `https://host/team/app` are both `host/team/app`. A folder in no
+    repository is its own project.
+    """
+    root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+    found = _run_git(root, "config", "--get", "remote.origin.url")
+    return name_of_remote(found) or str(root)
+
+
+_REMOTE = re.compile(r"(?:[a-z+]+://)?(?:[^/@\s]*@)?([\w.-]+\.[\w-]+)(?::\d+(?=/))?[:/]+(\S+)")
+
+
+def name_of_remote(url: str) -> str:
+    """Return host and path of a remote, without a login; empty where it has no host."""
+    found = _REMOTE.fullmatch(url.strip())
+    if found is None:
+        return ""
+    path = found[2].strip("/").removesuffix(".git")
+    return f"{found[1].lower()}/{path}"
+
+
+def _run_git(folder: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603  a fixed command, without a shell
+            ["git", "-C", str(folder), *arguments],  # noqa: S607  the user's own git
+            capture_output=True,
+            timeout=_GIT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""  # without git, or a slow one, the path names the project
+    return done.stdout.decode("utf-8", "replace").strip()
+
+
+def is_ignored(folder: Path) -> bool:
+    """Return whether the file `.ekphoryignore` here or above leaves the whole folder out.
+
+    An empty file does, and one with a pattern that matches the folder's path below it.
+    """
+    for place in (folder, *folder.parents):
+        file = place / IGNORE_FILE
+        if file.is_file():
+            patterns = read_patterns(file)
+            below = folder.relative_to(place).as_posix()
+            return not patterns or any(
+                pattern in ("*", "/") or fnmatch.fnmatch(f"{below}/", f"{pattern.rstrip('/')}/*")
+                for pattern in patterns
+            )
+        if (place / ".git").exists():
+            break
+    return False
+
+
+def find_patterns(folder: Path) -> list[str]:
+    """Return the patterns of paths that are left out of what is captured in a folder."""
+    for place in (folder, *folder.parents):
+        if (place / IGNORE_FILE).is_file():
+            return read_patterns(place / IGNORE_FILE)
+        if (place / ".git").exists():
+            break
+    return []
+
+
+def read_patterns(file: Path) -> list[str]:
+    """Return the lines of a file that are neither empty nor comments."""
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def names_ignored(text: str, patterns: Sequence[str]) -> bool:
+    """Return whether a text names a path that one of the patterns matches."""
+    words = [word.strip("`'\"(),;:") for word in text.split()]
+    return any(
+        fnmatch.fnmatch(word, pattern) or fnmatch.fnmatch(word, f"*/{pattern}")
+        for word in words
+        if "." in word or "/" in word
+        for pattern in patterns
+    )
+
+
+# A hook.
+
+
+@dataclass(frozen=True, slots=True)
+class HookRun:
+    """One run of a hook.
+
+    Attributes:
+        host: The tool.
+        event: What happened in it.
+        state: Of the store's hooks.
+        open_store: Opens the store.
+        project: Whose memories; None finds it by the session's folder.
+        org: The organisation that they belong to.
+        least_probability: What is less likely to help is not recalled.
+    """
+
+    host: Host
+    event: EventName
+    state: HookState
+    open_store: OpenStore
+    project: str | None = None
+    org: str | None = None
+    least_probability: float = LEAST_PROBABILITY
+
+    def reply(self, payload: str) -> str:
+        """Do what the event asks for; return what the host is told. Nothing is raised."""
+        started = time.perf_counter()
+        name, did, failure, told = "", "", None, ""
+        try:
+            given = read_payload(payload)
+            scope = find_scope(given.folder, self.host, project=self.project)
+            name = scope.project
+            did, told = self._act(given, scope)
+        except Exception as error:  # noqa: BLE001  a hook never fails its host; it is noted
+            failure = _describe(error)
+        took = round(1000 * (time.perf_counter() - started), 1)
+        _note(self.state, HookEvent(_now(), self.host.name, self.event, name, took, did, failure))
+        return told
+
+    def _act(self, given: HookPayload, scope: HookScope) -> tuple[str, str]:
+        """Return what was done, in words, and what the host is told."""
+        if why := self._left_out(given):
+            return why, ""
+        if self.event == "prompt":
+            return self._recall(given, scope)
+        if self.event == "session-start":
+            return "noted", ""
+        return self._keep(given, scope), ""
+
+    def _left_out(self, given: HookPayload) -> str:
+        """Return why nothing is to be done; empty where something is."""
+        if os.environ.get("CURSOR_VERSION") and self.host.name == "claude-code":
+            return "left to Cursor's own hook"
+        if given.is_of_a_helper:
+            return "left out: it is not the user's session"
+        if self.state.paused_until() is not None:
+            return "paused"
+        return f"left out by {IGNORE_FILE}" if is_ignored(given.folder) else ""
+
+    def _recall(self, given: HookPayload, scope: HookScope) -> tuple[str, str]:
+        asked = given.prompt[:_LONGEST_PROMPT].strip()
+        if not asked:
+            return "nothing was asked", ""
+        known = self.state.recalled(self.host.name, given.session)
+        found = []
+        for each in (
+            {"project": scope.project},
+            {"project": DEFAULT_NAME, "user": scope.user},
+        ):
+            with self.open_store(org=self.org, **each) as memory:
+                result = memory.search(asked, k=MOST_RECALLED, min_score=self.least_probability)
+            hits = tuple(
+                hit
+                for hit in result.hits
+                if hit.id not in known
+                and hit.memory.session != given.session
+                and hit.text not in given.prompt
+            )
+            found.append(replace(result, hits=hits))
+        best = sorted((hit for result in found for hit in result.hits), key=lambda hit: -hit.score)
+        chosen = replace(found[0], hits=tuple(best[:MOST_RECALLED]), abstained=not best)
+        block = chosen.prompt_block(MOST_TOKENS)
+        shown = [hit.id for hit in block.included]
+        if not shown:
+            return "recalled nothing", ""
+        self.state.note_recalled(self.host.name, given.session, shown)
+        told = format_reply(self.host, self.event, block.text)
+        return f"recalled {len(shown)} of {len(best)}", told
+
+    def _keep(self, given: HookPayload, scope: HookScope) -> str:
+        """Note what is to be captured, so that a process that is killed loses nothing."""
+        messages = None
+        if given.messages is not None:
+            known = self.state.captured(self.host.name, given.session)
+            messages = _clean(list(read_lines(given.messages)), known)
+        elif given.transcript is None or not given.transcript.is_file():
+            return "no transcript"
+        self.state.add_waiting(
+            Waiting(
+                id=0,
+                host=self.host.name,
+                session=given.session,
+                org=self.org,
+                project=scope.project,
+                folder=str(given.folder),
+                transcript=None if given.transcript is None else str(given.transcript),
+                messages=messages,
+            )
+        )
+        return "noted for capture"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _describe(error: Exception) -> str:
+    """Return what went wrong, without what may be a secret of somebody's."""
+    return redact(f"{type(error).__name__}: {error}")[0].encode("utf-8", "replace").decode()
+
+
+def _note(state: HookState, event: HookEvent) -> None:
+    # Where nothing can be written, nothing can be noted.
+    with contextlib.suppress(StoreError, OSError, UnicodeError):
+        state.note_event(event)
+
+
+def name_messages(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what names each message: its moment and role, or else its place; nothing of its text.
+
+    Several of the same moment and role are numbered.
+    """
+    seen: Counter[str] = Counter()
+    names = []
+    for place, each in enumerate(messages):
+        name = f"{each['role']} {each['at']}" if "at" in each else f"#{place}"
+        names.append(f"{name} {seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return names
+
+
+def find_first_new(names: Sequence[str], known: Set[str]) -> int:
+    """Return the place of the first message that is not captured.
+
+    A dialogue may be shorter than it was, after a compaction or a step back; what is read again
+    then is kept once.
+    """
+    return next((place for place, name in enumerate(names) if name not in known), len(names))
+
+
+def _clean(messages: list[dict[str, Any]], known: Set[str]) -> list[dict[str, Any]]:
+    """Return messages whose secrets are cut out, those that are captured already without text."""
+    start = max(0, find_first_new(name_messages(messages), known) - 2 * MOST_REACHED)
+    given = read_messages(messages[start:])
+    cleaned, _ = clean_messages(given, bundled_capture_reader())
+    return [
+        *({**each, "content": ""} for each in messages[:start]),
+        *(
+            {**each, "content": clean.message.text}
+            for each, clean in zip(messages[start:], cleaned, strict=True)
+        ),
+    ]
+
+
+# What is captured afterwards.
+
+
+def capture_waiting(state: HookState, open_store: OpenStore) -> int:
+    """Capture all that hooks have noted; return how many sessions that were.
+
+    Whatever fails stays noted, and is tried again with the next hook of its session.
+    """
+    done = 0
+    for each in state.waiting():
+        started = time.perf_counter()
+        did, failure = "", None
+        try:
+            did = _capture(each, state, open_store)
+            state.drop_waiting(each.id)
+            done += 1
+        except Exception as error:  # noqa: BLE001  noted, and tried again
+            failure = _describe(error)
+        took = round(1000 * (time.perf_counter() - started), 1)
+        _note(state, HookEvent(_now(), each.host, "capture", each.project, took, did, failure))
+    return done
+
+
+def _capture(waiting: Waiting, state: HookState, open_store: OpenStore) -> str:
+    messages = waiting.messages
+    if messages is None:
+        path = Path(waiting.transcript or "")
+        if not path.is_file():
+            return "the transcript is gone"
+        messages = read_transcript(path)
+    names = name_messages(messages)
+    since = find_first_new(names, state.captured(waiting.host, waiting.session))
+    if since == len(messages):
+        return "nothing new"
+    patterns = find_patterns(Path(waiting.folder))
+    told = [
+        {**each, "content": ""} if names_ignored(each["content"], patterns) else each
+        for each in messages
+    ]
+    scope = {"org": waiting.org, "project": waiting.project, "agent": waiting.host}
+    with open_store(user=getpass.getuser(), **scope) as memory:
+        report = memory.capture(told, session=waiting.session, source=waiting.host, since=since)
+    state.note_captured(waiting.host, waiting.session, names)
+    redacted = f", {report.redactions} secrets cut out" if report.redactions else ""
+    return f"captured {len(report.kept)} of {len(told) - since} messages{redacted}"

@@ -1,0 +1,224 @@
+"""What hooks have done: what is captured, what was recalled, what waits, and what failed last.
+
+It is a file beside the store. It holds places and counts, ids of memories, and no text: what waits
+is named by the transcript that it is in, or has its secrets cut out already.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ekphory.errors import StoreError
+
+STATE_FILE = "hooks.sqlite3"
+_BUSY_SECONDS = 1.0
+_KEPT_EVENTS = 1_000
+_TABLES = """
+CREATE TABLE IF NOT EXISTS sessions (
+    host TEXT, session TEXT, captured TEXT NOT NULL DEFAULT '[]',
+    recalled TEXT NOT NULL DEFAULT '[]', PRIMARY KEY (host, session)) STRICT;
+CREATE TABLE IF NOT EXISTS waiting (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, host TEXT NOT NULL, session TEXT NOT NULL,
+    org TEXT, project TEXT NOT NULL, folder TEXT NOT NULL, transcript TEXT, messages TEXT,
+    UNIQUE (host, session)) STRICT;
+CREATE TABLE IF NOT EXISTS events (
+    id INTEGER PRIMARY KEY, at TEXT NOT NULL, host TEXT NOT NULL, event TEXT NOT NULL,
+    project TEXT NOT NULL, milliseconds REAL NOT NULL, did TEXT NOT NULL, failure TEXT) STRICT;
+CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What is still to be captured.
+
+    Attributes:
+        id: Its number.
+        host, session, org, project, folder: Whose it is, and where the session runs.
+        transcript: The file that the messages are in; None where they were sent.
+        messages: Those that were sent, without their secrets.
+    """
+
+    id: int
+    host: str
+    session: str
+    org: str | None
+    project: str
+    folder: str
+    transcript: str | None
+    messages: list[dict[str, Any]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class HookEvent:
+    """What a hook did.
+
+    Attributes:
+        at: When, ISO 8601 in UTC.
+        host, event, project: Which hook it was, and for what.
+        milliseconds: How long it took.
+        did: In words.
+        failure: What went wrong; None where nothing did.
+    """
+
+    at: str
+    host: str
+    event: str
+    project: str
+    milliseconds: float
+    did: str
+    failure: str | None
+
+
+class HookState:
+    """The state of one store's hooks. Safe for several processes."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder that the file lies in, which is made if needed."""
+        self._path = folder / STATE_FILE
+
+    def recalled(self, host: str, session: str) -> set[str]:
+        """Return ids of the memories that a session was shown."""
+        rows = self._read(
+            "SELECT recalled FROM sessions WHERE host = ? AND session = ?", (host, session)
+        )
+        return set(json.loads(rows[0][0])) if rows else set()
+
+    def note_recalled(self, host: str, session: str, ids: Sequence[str]) -> None:
+        """Add ids to those that a session was shown."""
+        known = sorted(self.recalled(host, session) | set(ids))
+        self._write(
+            "INSERT INTO sessions (host, session, recalled) VALUES (?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET recalled = excluded.recalled",
+            (host, session, json.dumps(known)),
+        )
+
+    def captured(self, host: str, session: str) -> set[str]:
+        """Return what names the messages of a session that are captured."""
+        rows = self._read(
+            "SELECT captured FROM sessions WHERE host = ? AND session = ?", (host, session)
+        )
+        return set(json.loads(rows[0][0])) if rows else set()
+
+    def note_captured(self, host: str, session: str, names: Iterable[str]) -> None:
+        """Note which messages of a session are captured, in the place of what was noted."""
+        self._write(
+            "INSERT INTO sessions (host, session, captured) VALUES (?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET captured = excluded.captured",
+            (host, session, json.dumps(sorted(names))),
+        )
+
+    def add_waiting(self, waiting: Waiting) -> None:
+        """Note durably that a session has something to be captured, in the place of what it had.
+
+        Its number is given here.
+        """
+        kept = None if waiting.messages is None else json.dumps(waiting.messages)
+        self._write(
+            "INSERT OR REPLACE INTO waiting "
+            "(host, session, org, project, folder, transcript, messages) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                waiting.host,
+                waiting.session,
+                waiting.org,
+                waiting.project,
+                waiting.folder,
+                waiting.transcript,
+                kept,
+            ),
+        )
+
+    def waiting(self) -> list[Waiting]:
+        """Return what is to be captured, the oldest first."""
+        rows = self._read(
+            "SELECT id, host, session, org, project, folder, transcript, messages FROM waiting "
+            "ORDER BY id"
+        )
+        waiting = []
+        for number, host, session, org, project, folder, transcript, kept in rows:
+            messages = json.loads(kept) if kept else None
+            place = (host, session, org, project, folder, transcript)
+            waiting.append(Waiting(number, *place, messages=messages))
+        return waiting
+
+    def drop_waiting(self, number: int) -> None:
+        """Forget what is captured now."""
+        self._write("DELETE FROM waiting WHERE id = ?", (number,))
+
+    def note_event(self, event: HookEvent) -> None:
+        """Keep what a hook did, among the newest thousand."""
+        self._write(
+            "INSERT INTO events (at, host, event, project, milliseconds, did, failure) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                event.at,
+                event.host,
+                event.event,
+                event.project,
+                event.milliseconds,
+                event.did,
+                event.failure,
+            ),
+        )
+        self._write(
+            "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?", (_KEPT_EVENTS,)
+        )
+
+    def events(self, *, limit: int, failed: bool = False) -> list[HookEvent]:
+        """Return what hooks did, or what of it failed, the newest first."""
+        which = "WHERE failure IS NOT NULL " if failed else ""
+        rows = self._read(
+            "SELECT at, host, event, project, milliseconds, did, failure FROM events "  # noqa: S608
+            f"{which}ORDER BY id DESC LIMIT ?",
+            (limit,),
+        )
+        return [HookEvent(*row) for row in rows]
+
+    def pause(self, until: datetime | None) -> None:
+        """Let hooks do nothing until a moment; None lets them go on."""
+        if until is None:
+            self._write("DELETE FROM settings WHERE name = 'paused_until'")
+        else:
+            self._write(
+                "INSERT OR REPLACE INTO settings VALUES ('paused_until', ?)", (until.isoformat(),)
+            )
+
+    def paused_until(self) -> datetime | None:
+        """Return until when hooks do nothing; None where they are not paused."""
+        rows = self._read("SELECT value FROM settings WHERE name = 'paused_until'")
+        until = datetime.fromisoformat(rows[0][0]) if rows else None
+        return until if until is not None and until > datetime.now(UTC) else None
+
+    def _read(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        if not self._path.is_file():
+            return []
+        with self._open() as connection:
+            return connection.execute(query, tuple(values)).fetchall()
+
+    def _write(self, query: str, values: Sequence[object] = ()) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._open() as connection:
+            connection.execute(query, tuple(values))
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS)) as connection:
+                self._path.chmod(0o600)
+                connection.execute("PRAGMA secure_delete = ON")
+                connection.executescript(_TABLES)
+                with connection:
+                    yield connection
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"{self._path}: the state of the hooks cannot be used ({error}). Remove the file; "
+                "what was captured stays, and transcripts are read anew."
+            ) from error

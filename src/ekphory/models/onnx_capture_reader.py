@@ -1,0 +1,318 @@
+"""Runs a capture reader on the CPU with ONNX Runtime.
+
+The model stands above the lower layers of the bundled reranker. It reads
+
+    [CLS] speaker: message before the last speaker: last message [SEP] speaker: message [SEP]
+
+with type id 0 up to and with the first [SEP], and 1 after it. Of the messages before, the ends are
+read; a long message is read in windows. Its logits are, of each message: nothing, steers, then the
+classes; then how many messages before are needed. Of each token: outside, then the beginning and
+the inside of each kind of span.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from ekphory.errors import ModelError
+from ekphory.models.captures import (
+    ENTITY_KINDS,
+    MESSAGE_CLASSES,
+    MOST_REACHED,
+    DialogueMessage,
+    EntityKind,
+    MessageReading,
+    TextSpan,
+)
+from ekphory.models.embedder import batch_by_length, replace_lone_surrogates
+from ekphory.models.model_record import MODEL_FILE, RECORD_FILE, read_checked
+from ekphory.models.onnx_change_reader import softmax
+from ekphory.models.onnx_reranker import PairTokens, copy_plain, find_special_token
+from ekphory.models.onnx_session import TOKENS_PER_RUN, OnnxSession
+from ekphory.models.shared_layers import LOGITS, TAGS, load_shared_layers
+from ekphory.threads import Workers
+
+LAYOUT_NAME = "ekphory-capture-1"
+RECORD_KIND = "capture reader"
+TOKENS_BEFORE = (24, 48)
+"""Of the message before the last one, and of the last one."""
+WINDOW = 128
+"""Tokens of a message that are read at once."""
+_OVERLAP = 16
+SURE = 0.5
+"""From this probability on words are a name, a thing or a secret."""
+LEAST_SHAPED = 0.1
+"""The same for words that look like a name."""
+LEAST_NEEDED = 0.3
+"""From this probability on an earlier message is needed to understand a later one."""
+MOST_WINDOWS = 16
+"""Of a longer message the rest is not read: it is a log or a document."""
+SPAN_KINDS: tuple[EntityKind | str, ...] = (*ENTITY_KINDS, "secret")
+OUTCOMES = 2 + len(MESSAGE_CLASSES)
+"""Nothing, steers, and the classes."""
+KINDS = OUTCOMES + MOST_REACHED + 1
+TAG_COUNT = 1 + 2 * len(SPAN_KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a message as the model reads it.
+
+    Attributes:
+        place: Of the message among those that are read.
+        tokens: What the model reads.
+        begins: Where the message's own tokens begin among them.
+        offsets: Characters of the message that these tokens are.
+    """
+
+    place: int
+    tokens: PairTokens
+    begins: int
+    offsets: Sequence[tuple[int, int]]
+
+
+class CaptureLayout:
+    """Turns messages into tokens. Safe to call from several threads."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Take a BERT-like tokenizer, which is copied."""
+        self._tokenizer = copy_plain(tokenizer)
+        self._start = find_special_token(tokenizer, "[CLS]")
+        self._end = find_special_token(tokenizer, "[SEP]")
+
+    def windows(self, messages: Sequence[DialogueMessage], *, since: int = 0) -> Iterator[Window]:
+        """Tokenise messages, in windows, those before `since` as context alone."""
+        for place in range(since, len(messages)):
+            yield from self._windows_of(place, messages)
+
+    def _windows_of(self, place: int, messages: Sequence[DialogueMessage]) -> Iterator[Window]:
+        before = messages[max(0, place - MOST_REACHED) : place]
+        room = TOKENS_BEFORE[len(TOKENS_BEFORE) - len(before) :]
+        context = [
+            token
+            for message, most in zip(before, room, strict=True)
+            for token in self._encode(f"{message.told_by}: {message.text[-most * 20 :]}").ids[
+                -most:
+            ]
+        ]
+        first = [self._start, *context, self._end]
+        message = messages[place]
+        speaker = self._encode(f"{message.told_by}:").ids
+        encoded = self._encode(message.text[: WINDOW * MOST_WINDOWS * 20])
+        starts = range(0, max(1, len(encoded.ids) - _OVERLAP), WINDOW - _OVERLAP)
+        for start in starts[:MOST_WINDOWS]:
+            ids = encoded.ids[start : start + WINDOW]
+            second = [*speaker, *ids, self._end]
+            yield Window(
+                place,
+                PairTokens(first + second, [0] * len(first) + [1] * len(second)),
+                len(first) + len(speaker),
+                encoded.offsets[start : start + WINDOW],
+            )
+
+    def _encode(self, text: str) -> Any:  # noqa: ANN401  tokenizers' Encoding
+        return self._tokenizer.encode(replace_lone_surrogates(text), add_special_tokens=False)
+
+
+class OnnxCaptureReader:
+    """A capture reader in a directory of `model.onnx` and `model.json`.
+
+    Attributes:
+        name: Name and revision.
+        least: As its record says.
+    """
+
+    def __init__(self, directory: Path, *, threads: int = 1) -> None:
+        """Load the model and the layers that it shares.
+
+        Raises:
+            ModelError: A file is missing or changed, or belongs to another reranker.
+        """
+        record = _read_record(directory)
+        self._shared = load_shared_layers(record["shared"], wanted_by=directory)
+        self.name = f"{record['name']}@{record['revision']}"
+        self.least = float(record["least"])
+        self._temperature = float(record["temperature"])
+        self._bias = np.array(record["bias"], np.float32)
+        self._layout = CaptureLayout(self._shared.tokenizer)
+        model = read_checked(directory / MODEL_FILE, record["files"][MODEL_FILE])
+        self._session = OnnxSession(model, name=str(directory))
+        self._workers = Workers(threads)
+
+    def __repr__(self) -> str:
+        return f"OnnxCaptureReader({self.name!r})"
+
+    def read(self, messages: Sequence[DialogueMessage], *, since: int = 0) -> list[MessageReading]:
+        """Read messages in their order; those before `since` are context alone."""
+        windows = list(self._layout.windows(messages, since=since))
+        logits = np.empty((len(windows), KINDS), np.float32)
+        tags: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(windows)
+
+        def run(batch: list[int]) -> None:
+            found = self._run([windows[place].tokens for place in batch])
+            logits[batch] = found[0]
+            for place, each in zip(batch, found[1], strict=True):
+                window = windows[place]
+                tags[place] = each[window.begins : window.begins + len(window.offsets)]
+
+        lengths = [len(window.tokens) for window in windows]
+        threads = self._workers.threads
+        self._workers.map(
+            run, batch_by_length(lengths, most_tokens=TOKENS_PER_RUN, threads=threads)
+        )
+        outcomes = softmax(logits[:, :OUTCOMES] / self._temperature + self._bias)
+        by_place: dict[int, list[int]] = defaultdict(list)
+        for number, window in enumerate(windows):
+            by_place[window.place].append(number)
+        readings = []
+        for place, its_own in by_place.items():
+            spans = find_spans(
+                messages[place].text,
+                [(windows[number].offsets, tags[number]) for number in its_own],
+            )
+            # Of several windows the one counts that holds most.
+            best = min(its_own, key=lambda number: outcomes[number, 0])
+            nothing, steers, *classes = outcomes[best].tolist()
+            reaches = min(_count_needed(logits[best, OUTCOMES:]), place)
+            readings.append(MessageReading(nothing, steers, tuple(classes), reaches, spans))
+        return readings
+
+    def _run(self, tokens: Sequence[PairTokens]) -> list[NDArray[np.float32]]:
+        return self._session.compute([LOGITS, TAGS], self._shared.run(tokens))
+
+
+def _count_needed(logits: NDArray[np.float32]) -> int:
+    """Return how many messages before are needed; one too many costs less than one too few."""
+    shares = softmax(logits[None])[0]
+    return max(n for n in range(len(shares)) if n == 0 or shares[n:].sum() >= LEAST_NEEDED)
+
+
+def find_spans(
+    text: str,
+    windows: Sequence[tuple[Sequence[tuple[int, int]], NDArray[np.float32]]],
+) -> tuple[TextSpan, ...]:
+    """Return the spans of a text from the logits of its tokens, whole words of it.
+
+    Args:
+        text: What was read.
+        windows: Of each the characters of its tokens and their logits; where two overlap, the
+            earlier one counts.
+    """
+    found: list[TextSpan] = []
+    done = 0
+    for offsets, logits in windows:
+        shares = softmax(logits)
+        read = [span for span in _spans_of(text, offsets, shares) if span.probability >= SURE]
+        shaped = _shaped_spans(text, offsets, shares)
+        read += [span for span in shaped if not any(_overlap(span, each) for each in read)]
+        for span in sorted(read, key=lambda each: each.start):
+            if span.start >= done:
+                found.append(span)
+            elif span.kind == "secret" and span.end > done:
+                # Of a secret that goes on behind a window nothing may stay.
+                found.append(replace(span, start=done))
+            done = max(done, span.end)
+    return tuple(found)
+
+
+def _overlap(one: TextSpan, other: TextSpan) -> bool:
+    return one.start < other.end and other.start < one.end
+
+
+def _shaped_spans(
+    text: str, offsets: Sequence[tuple[int, int]], shares: NDArray[np.float64]
+) -> Iterator[TextSpan]:
+    """Yield what looks like a name or an identifier, and that the model holds for possible.
+
+    The model reads small letters only, so the shape of a word is what it does not know.
+    """
+    if not offsets:
+        return
+    for match in _SHAPES.finditer(text, offsets[0][0], offsets[-1][1]):
+        start, end = match.span()
+        if match[0].endswith(_POSSESSIVE):
+            end -= len(_POSSESSIVE[0])
+        tokens = [n for n, (begins, ends) in enumerate(offsets) if begins < end and start < ends]
+        if not tokens:
+            continue
+        by_kind = shares[tokens, 1:].mean(axis=0).reshape(-1, 2).sum(axis=1)[: len(ENTITY_KINDS)]
+        if by_kind.sum() >= LEAST_SHAPED:
+            kind = ENTITY_KINDS[int(by_kind.argmax())]
+            yield TextSpan(start, end, kind, float(max(SURE, by_kind.sum())))
+
+
+_SHAPES = re.compile(
+    r"""
+    (?<![\w./-])[\w.-]*/[\w./-]*\w               # a path
+    | \b\w[\w-]*\.[a-z]{1,8}\d?\b(?:\(\))?         # a file, a host, a method
+    | \b[A-Z]{2,}[ -]\d+\b                         # ADR 22
+    | \b\w+(?:[_-]\w+)+\b(?:\(\))? | \b\w+\(\)      # names of programs
+    | \b(?=\w*\d)(?=\w*[A-Za-z])[\w-]{2,}\b       # an identifier
+    | \b[A-ZÀ-Þ][\w'’]*(?:[ ](?:(?:&|of|de|van|von|der|the)[ ])?[A-ZÀ-Þ][\w'’]*)*   # names
+    """,
+    re.VERBOSE,
+)
+
+
+_POSSESSIVE = ("'s", "’s")
+
+
+def _spans_of(
+    text: str, offsets: Sequence[tuple[int, int]], shares: NDArray[np.float64]
+) -> Iterator[TextSpan]:
+    said = shares.argmax(axis=1)
+    place = 0
+    while place < len(offsets):
+        tag = int(said[place])
+        if tag == 0:
+            place += 1
+            continue
+        kind = (tag - 1) // 2
+        inside = 2 + 2 * kind
+        last = place + 1
+        while last < len(offsets) and (said[last] == inside or _same_word(offsets, last)):
+            last += 1
+        start, end = _whole_words(text, offsets[place][0], offsets[last - 1][1])
+        both = shares[place:last, 1 + 2 * kind] + shares[place:last, inside]
+        yield TextSpan(start, end, SPAN_KINDS[kind], float(both.mean()))  # type: ignore[arg-type]
+        place = last
+
+
+def _same_word(offsets: Sequence[tuple[int, int]], place: int) -> bool:
+    return offsets[place][0] == offsets[place - 1][1] and offsets[place][0] != offsets[place][1]
+
+
+def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    while start > 0 and text[start - 1].isalnum() and text[start].isalnum():
+        start -= 1
+    while end < len(text) and text[end - 1].isalnum() and text[end].isalnum():
+        end += 1
+    while end - start > 1 and text[end - 1] in ".,;:!?)\"'":
+        end -= 1
+    if text[start:end].endswith(_POSSESSIVE):
+        end -= len(_POSSESSIVE[0])
+    return start, end
+
+
+def _read_record(directory: Path) -> Mapping[str, Any]:
+    path = directory / RECORD_FILE
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found = record["kind"], record["layout"], tuple(record["classes"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{path}: not the record of a capture reader ({error}). Reinstall ekphory."
+        ) from error
+    if found != (RECORD_KIND, LAYOUT_NAME, MESSAGE_CLASSES):
+        raise ModelError(f"{path}: is of another layout ({found[1]}). Export the model again.")
+    return record

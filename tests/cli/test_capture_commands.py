@@ -1,0 +1,119 @@
+"""`ekphory capture` and `ekphory hook`, with the bundled models."""
+
+import json
+
+import pytest
+from tests.hooks.payloads import CLAUDE_LINES, prompt_payload, write_lines
+
+SAID = [
+    {"role": "user", "content": "hi there"},
+    {"role": "user", "content": "I'm allergic to hazelnuts, please never suggest any"},
+    {"role": "tool", "content": "212 passed in 11.3s"},
+    {"role": "user", "content": "the staging password is hedgehog-Lamp-91, user is deploy"},
+]
+
+
+@pytest.fixture
+def transcript(tmp_path):
+    return write_lines(tmp_path / "said.jsonl", SAID)
+
+
+def test_a_transcript_is_captured_without_its_secret(ekphory, transcript):
+    report = ekphory.json("capture", str(transcript), "--project", "home", "--session", "s1")
+    assert [1] in [each["evidence"] for each in report["kept"]]
+    assert report["redactions"] == 1
+    assert {0, 2} <= set(report["dropped"])
+    listed = ekphory.run("list", "--project", "home").stdout
+    assert "hazelnuts" in listed
+    assert "hedgehog" not in listed
+
+
+def test_a_review_writes_nothing(ekphory, transcript):
+    shown = ekphory.run("capture", str(transcript), "--review")
+    assert "hazelnuts" in shown.stdout
+    assert not ekphory.store.exists()
+
+
+def test_a_file_without_messages_is_refused(ekphory, tmp_path):
+    (tmp_path / "empty.jsonl").write_text("{}\n")
+    assert "holds no message" in ekphory.failure("capture", str(tmp_path / "empty.jsonl"))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: path.write_text(json.dumps(SAID)),
+        lambda path: path.write_text(json.dumps({"messages": SAID})),
+        lambda path: write_lines(path, CLAUDE_LINES),
+    ],
+)
+def test_a_transcript_of_another_form_is_read(ekphory, tmp_path, write):
+    write(tmp_path / "t.json")
+    report = ekphory.json("capture", str(tmp_path / "t.json"), "--review")
+    assert set(report) == {"kept", "dropped", "redactions", "steering"}
+
+
+def test_hooks_are_installed_shown_and_removed(ekphory, tmp_path):
+    place = ("--config-dir", str(tmp_path))
+    dry = ekphory.json("hook", "install", "claude-code", *place, "--dry-run")
+    assert (dry["changed"], (tmp_path / "settings.json").exists()) == (False, False)
+    assert ekphory.json("hook", "install", "claude-code", *place)["changed"]
+    assert not ekphory.json("hook", "install", "claude-code", *place)["changed"]
+    told = ekphory.json("hook", "status", "claude-code", *place)
+    assert told["hosts"] == [
+        {"host": "claude-code", "installed": True, "file": str(tmp_path / "settings.json")}
+    ]
+    assert ekphory.json("hook", "uninstall", "claude-code", *place)["changed"]
+    told = ekphory.json("hook", "status", "claude-code", *place)
+    assert told["hosts"][0]["installed"] is False
+
+
+def test_a_hook_recalls_for_a_prompt(ekphory, tmp_path):
+    folder = tmp_path / "app"
+    folder.mkdir()
+    ekphory.run("add", "The deploy script is bin/ship", "--project", str(folder))
+    payload = json.dumps(
+        prompt_payload("claude-code", folder=folder, prompt="where is the deploy script?")
+    )
+    ran = ekphory.run("hook", "run", "claude-code", "prompt", stdin=payload)
+    told = json.loads(ran.stdout)["hookSpecificOutput"]["additionalContext"]
+    assert "bin/ship" in told
+    shown = ekphory.run("hook", "status").stdout
+    assert "recalled 1 of 1" in shown
+
+
+def test_a_hook_ends_well_whatever_comes(ekphory):
+    ran = ekphory.run("hook", "run", "claude-code", "prompt", stdin="not json")
+    assert (ran.exit_code, ran.stdout) == (0, "")
+    failure = ekphory.json("hook", "status")["last_failure"]
+    assert "is no JSON" in failure["failure"]
+
+
+def test_hooks_are_paused_and_go_on(ekphory):
+    assert ekphory.json("hook", "pause", "--for", "2h")["paused_until"]
+    assert ekphory.json("hook", "status")["paused_until"]
+    ekphory.run("hook", "resume")
+    assert ekphory.json("hook", "status")["paused_until"] is None
+    assert "must be a span of time" in ekphory.failure("hook", "pause", "--for", "soon")
+
+
+def test_a_session_is_forgotten_whole(ekphory):
+    ekphory.run("add", "one", "--session", "s1")
+    ekphory.run("add", "two", "--session", "s1")
+    ekphory.run("add", "three", "--session", "s2")
+    forgotten = ekphory.json("forget", "--session", "s1", "--purge", "--yes")
+    assert forgotten == {"forgotten": 2, "purged": True}
+    assert "three" in ekphory.run("list").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("hook", "install", "emacs"), "host"),
+        (("hook", "install", "codex", "--scope", "project"), "scope"),
+        (("hook", "install", "codex", "--scope", "world"), "scope"),
+        (("hook", "run", "codex", "lunch"), "event"),
+    ],
+)
+def test_what_is_not_known_is_named(ekphory, arguments, named):
+    assert named in ekphory.failure(*arguments, stdin="{}")

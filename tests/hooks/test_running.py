@@ -1,0 +1,292 @@
+"""What a hook recalls, what it notes, and that it never fails its host."""
+
+import json
+import subprocess
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.capture.test_capture import Reader, reading
+
+from ekphory.capture import selection
+from ekphory.hooks import running
+from ekphory.hooks.hosts import HOSTS
+from ekphory.hooks.running import (
+    HookRun,
+    capture_waiting,
+    find_project,
+    is_ignored,
+    name_of_remote,
+    names_ignored,
+)
+from ekphory.hooks.state import HookState
+
+from .payloads import CLAUDE_LINES, OPENCODE_LINES, end_payload, prompt_payload, write_lines
+
+TABS = "Use tabs here"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "app"
+    place.mkdir()
+    return place
+
+
+@pytest.fixture
+def state(tmp_path):
+    return HookState(tmp_path / "state")
+
+
+@pytest.fixture
+def run(open_memory, state):
+    """Runs a hook with a payload; returns what the host is told."""
+
+    def run(event, payload, *, host="claude-code", project=None):
+        # Words alone are less sure than the bundled models.
+        settings = {"project": project, "least_probability": 0.01}
+        hook = HookRun(HOSTS[host], event, state, open_memory, **settings)
+        return hook.reply(payload if isinstance(payload, str) else json.dumps(payload))
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def read_as(monkeypatch):
+    """Makes the capture keep what says to use tabs, as a preference."""
+
+    def patch(by_text):
+        for module in (selection, running):
+            monkeypatch.setattr(module, "bundled_capture_reader", lambda: Reader(by_text))
+
+    patch({TABS: reading("preference"), "Use tabs": reading("preference")})
+    return patch
+
+
+def last(state):
+    return state.events(limit=1)[0]
+
+
+def test_a_prompt_is_told_what_the_project_knows(run, open_memory, folder, state):
+    with open_memory(project=str(folder)) as memory:
+        memory.add("The deploy script is bin/ship")
+    reply = run("prompt", prompt_payload("claude-code", folder=folder, prompt="the deploy script"))
+    told = json.loads(reply)["hookSpecificOutput"]
+    assert told["hookEventName"] == "UserPromptSubmit"
+    assert "The deploy script is bin/ship" in told["additionalContext"]
+    assert last(state).did == "recalled 1 of 1"
+
+
+def test_nothing_is_told_twice_in_a_session(run, open_memory, folder):
+    with open_memory(project=str(folder)) as memory:
+        memory.add("The deploy script is bin/ship")
+    asked = prompt_payload("claude-code", folder=folder, prompt="the deploy script")
+    assert run("prompt", asked) != ""
+    assert run("prompt", asked) == ""
+    again = prompt_payload("claude-code", folder=folder, prompt="the deploy script", session="s2")
+    assert run("prompt", again) != ""
+
+
+def test_what_the_session_itself_said_is_not_told(run, open_memory, folder):
+    with open_memory(project=str(folder), session="s1") as memory:
+        memory.add("The deploy script is bin/ship")
+    asked = prompt_payload("claude-code", folder=folder, prompt="the deploy script")
+    assert run("prompt", asked) == ""
+
+
+def test_another_projects_memories_are_never_told(run, open_memory, folder):
+    with open_memory(project="elsewhere") as memory:
+        memory.add("The deploy script is bin/ship")
+    asked = prompt_payload("claude-code", folder=folder, prompt="the deploy script")
+    assert run("prompt", asked) == ""
+    assert run("prompt", asked, project="elsewhere") != ""
+
+
+def test_at_the_end_of_a_turn_the_transcript_is_noted_and_then_captured_once(
+    run, open_memory, folder, state, tmp_path
+):
+    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
+    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
+    assert last(state).did == "noted for capture"
+    assert capture_waiting(state, open_memory) == 1
+    assert state.waiting() == []
+    with open_memory(project=str(folder)) as memory:
+        (record,) = memory.list()
+        assert (record.text, record.session, record.agent) == (TABS, "s1", "claude-code")
+    run("session-end", end_payload("claude-code", folder=folder, transcript=path))
+    capture_waiting(state, open_memory)
+    assert last(state).did == "nothing new"
+    with open_memory(project=str(folder)) as memory:
+        assert memory.count() == 1
+
+
+def test_what_was_noted_and_not_captured_is_captured_by_whoever_comes_next(
+    run, open_memory, folder, state, tmp_path
+):
+    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
+    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
+    # The process is killed here; another one reads the same file of state.
+    assert capture_waiting(HookState(tmp_path / "state"), open_memory) == 1
+    with open_memory(project=str(folder)) as memory:
+        assert memory.count() == 1
+
+
+def test_messages_that_are_sent_are_noted_without_their_secrets(
+    run, open_memory, folder, state, tmp_path
+):
+    secret = {"info": {"role": "user"}, "parts": [{"type": "text", "text": "pw: Sommer2024!"}]}
+    messages = [*OPENCODE_LINES, secret]
+    run("turn-end", end_payload("opencode", folder=folder, messages=messages), host="opencode")
+    kept = (tmp_path / "state" / "hooks.sqlite3").read_bytes()
+    assert b"Use tabs" in kept
+    assert b"Sommer2024" not in kept
+    assert capture_waiting(state, open_memory) == 1
+    assert b"Use tabs" not in (tmp_path / "state" / "hooks.sqlite3").read_bytes()
+    with open_memory(project=str(folder)) as memory:
+        assert [each.text for each in memory.list()] == ["Use tabs"]
+
+
+def test_a_capture_that_fails_is_noted_and_tried_again(
+    run, open_memory, folder, state, tmp_path, monkeypatch
+):
+    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
+    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
+
+    def refuse(**_scope):
+        raise OSError(28, "No space left on device")
+
+    assert capture_waiting(state, refuse) == 0
+    assert "No space left on device" in last(state).failure
+    assert capture_waiting(state, open_memory) == 1
+
+
+@pytest.mark.parametrize("payload", ["", "not json", "[]", "{}"])
+def test_a_payload_that_cannot_be_read_is_noted_and_the_host_told_nothing(run, state, payload):
+    assert run("prompt", payload) == ""
+    assert "InvalidInput" in last(state).failure
+
+
+def test_a_store_that_fails_is_noted_and_the_host_told_nothing(folder, state):
+    def refuse(**_scope):
+        raise OSError(5, "Input/output error")
+
+    hook = HookRun(HOSTS["claude-code"], "prompt", state, refuse)
+    asked = prompt_payload("claude-code", folder=folder, prompt="anything")
+    assert hook.reply(json.dumps(asked)) == ""
+    assert "Input/output error" in last(state).failure
+
+
+def test_a_pause_lasts_until_its_end(run, open_memory, folder, state):
+    with open_memory(project=str(folder)) as memory:
+        memory.add("The deploy script is bin/ship")
+    asked = prompt_payload("claude-code", folder=folder, prompt="the deploy script")
+    state.pause(datetime.now(UTC) + timedelta(hours=1))
+    assert run("prompt", asked) == ""
+    assert last(state).did == "paused"
+    state.pause(datetime.now(UTC) - timedelta(seconds=1))
+    assert run("prompt", asked) != ""
+
+
+def test_a_helpers_session_is_left_out(run, folder, state):
+    asked = prompt_payload("claude-code", folder=folder, prompt="x") | {"agent_id": "a7"}
+    assert run("prompt", asked) == ""
+    assert "not the user's session" in last(state).did
+
+
+def test_claude_codes_hook_that_cursor_runs_leaves_it_to_cursors(run, folder, state, monkeypatch):
+    monkeypatch.setenv("CURSOR_VERSION", "3.20.17")
+    run("prompt", prompt_payload("claude-code", folder=folder, prompt="x"))
+    assert last(state).did == "left to Cursor's own hook"
+
+
+@pytest.mark.parametrize(
+    ("content", "below", "ignored"),
+    [
+        ("", "", True),
+        ("*\n", "src", True),
+        ("# a comment\nsecret/\n", "secret", True),
+        ("secret/\n", "secret/deep", True),
+        ("secret/\n", "src", False),
+    ],
+)
+def test_a_folder_is_left_out_by_a_file(folder, content, below, ignored):
+    (folder / ".ekphoryignore").write_text(content)
+    place = folder / below
+    place.mkdir(parents=True, exist_ok=True)
+    assert is_ignored(place) is ignored
+
+
+def test_messages_that_name_an_ignored_path_are_left_out():
+    assert names_ignored("look at `config/.env`, please", [".env"])
+    assert not names_ignored("look at config/app.toml", [".env"])
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("git@example.org:team/app.git", "example.org/team/app"),
+        ("https://user:pass@Example.org/team/app", "example.org/team/app"),
+        ("ssh://git@example.org:22/group/team/app.git", "example.org/group/team/app"),
+        ("../app.git", ""),
+        ("/srv/git/app.git", ""),
+        ("", ""),
+    ],
+)
+def test_a_repository_has_the_name_of_its_remote(url, name):
+    assert name_of_remote(url) == name
+
+
+def test_a_project_is_its_repositorys_remote_or_path(folder):
+    assert find_project(folder) == str(folder)
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    (folder / "src").mkdir()
+    assert find_project(folder / "src") == str(folder)
+    remote = ["remote", "add", "origin", "git@example.org:team/app.git"]
+    subprocess.run(["git", "-C", str(folder), *remote], check=True)
+    assert find_project(folder / "src") == "example.org/team/app"
+
+
+def test_after_a_compaction_what_is_new_is_captured_and_nothing_twice(
+    run, open_memory, folder, state
+):
+    def say(*messages):
+        sent = [
+            {
+                "info": {"role": "user", "time": {"created": at}},
+                "parts": [{"type": "text", "text": text}],
+            }
+            for at, text in messages
+        ]
+        run("turn-end", end_payload("opencode", folder=folder, messages=sent), host="opencode")
+        capture_waiting(state, open_memory)
+
+    start = 1_764_072_000_000
+    say((start, "Use tabs"), (start + 1_000, "hello"), (start + 2_000, "bye"))
+    # The tool has made one of three, and something is said anew.
+    say((start + 1_000, "hello"), (start + 9_000, TABS))
+    with open_memory(project=str(folder)) as memory:
+        assert sorted(each.text for each in memory.list()) == ["Use tabs", TABS]
+
+
+def test_a_transcript_with_an_odd_line_is_captured_all_the_same(
+    run, open_memory, folder, state, tmp_path
+):
+    odd = [{"type": "user", "message": {"content": "hm"}, "timestamp": "12:00"}, {"type": "user"}]
+    path = write_lines(tmp_path / "t.jsonl", [*odd, *CLAUDE_LINES])
+    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
+    assert capture_waiting(state, open_memory) == 1
+    with open_memory(project=str(folder)) as memory:
+        assert memory.count() == 1
+
+
+def test_a_failure_never_tells_the_payload(run, state):
+    run("prompt", '{"prompt": "the wifi password is hedgehog-Lamp-91')
+    assert "hedgehog" not in last(state).failure
+
+
+def test_what_waits_is_captured_into_its_own_organisation(folder, state, open_memory, tmp_path):
+    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
+    hook = HookRun(HOSTS["claude-code"], "turn-end", state, open_memory, org="acme")
+    hook.reply(json.dumps(end_payload("claude-code", folder=folder, transcript=path)))
+    capture_waiting(state, open_memory)
+    with open_memory(org="acme", project=str(folder)) as memory:
+        assert memory.count() == 1

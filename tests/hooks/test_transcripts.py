@@ -1,0 +1,69 @@
+"""The transcripts of each tool are read as messages, and what nobody said is passed over."""
+
+import json
+
+import pytest
+
+from ekphory.hooks.transcripts import read_lines, read_transcript
+
+from .payloads import (
+    CLAUDE_LINES,
+    CODEX_LINES,
+    CURSOR_LINES,
+    GEMINI_LINES,
+    OPENCLAW_LINES,
+    OPENCODE_LINES,
+    write_lines,
+)
+
+
+def told(messages):
+    return [(each["role"], each["content"]) for each in messages]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            CLAUDE_LINES,
+            [("user", "Use tabs here"), ("assistant", "Reading it now."), ("tool", "ok\n")],
+        ),
+        (CODEX_LINES, [("user", "Use tabs here"), ("tool", "ok"), ("assistant", "Done.")]),
+        (GEMINI_LINES, [("user", "Use tabs"), ("assistant", "Done."), ("tool", "ok")]),
+        (CURSOR_LINES, [("user", "Use tabs"), ("assistant", "Done.")]),
+        (OPENCODE_LINES, [("user", "Use tabs"), ("assistant", "Done."), ("tool", "ok")]),
+        (OPENCLAW_LINES, [("user", "Use tabs"), ("assistant", "Done."), ("tool", "ok")]),
+        ([{"role": "user", "content": "plain"}], [("user", "plain")]),
+    ],
+    ids=["claude-code", "codex", "gemini-cli", "cursor", "opencode", "openclaw", "plain"],
+)
+def test_a_transcript_is_read_as_messages(lines, expected):
+    assert told(read_lines(lines)) == expected
+
+
+def test_a_message_has_the_moment_at_which_it_was_said():
+    assert next(read_lines(CLAUDE_LINES))["at"] == "2026-11-25T12:00:00.123000+00:00"
+    assert next(read_lines(OPENCODE_LINES))["at"] == "2025-11-25T12:00:00+00:00"
+
+
+def test_a_line_that_is_just_being_written_is_passed_over(tmp_path):
+    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES[:2])
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"type": "user", "message": {"ro')
+    assert len(read_transcript(path)) == 2
+
+
+def test_a_damaged_line_is_passed_over(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text("not json\n" + json.dumps({"role": "user", "content": "here"}) + "\n")
+    assert told(read_transcript(path)) == [("user", "here")]
+
+
+def test_what_a_tool_printed_is_cut():
+    (message,) = read_lines([{"role": "tool", "content": "x" * 10_000}])
+    assert len(message["content"]) == 4_000
+
+
+@pytest.mark.parametrize("line", [{}, {"type": "user"}, {"message": 7}, {"info": {}, "parts": []}])
+def test_an_unknown_line_is_no_message(line):
+    assert list(read_lines([line])) == []

@@ -1,0 +1,45 @@
+"""The tools about pools, and what captures and relates, of the set `agents`."""
+
+import itertools
+
+import pytest
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def agent(offered):
+    # What is promoted is seen in the whole project.
+    return offered("agents", project=f"pooling {next(_numbers)}")
+
+
+def test_a_mistake_is_learnt_and_recalled(agent):
+    made = agent.data("learn_mistake", what="retried a 404", fix="give up at once")["id"]
+    (hit,) = agent.data("recall", query="retried a 404")["hits"]
+    assert (hit["id"], hit["pool"]) == (made, "agent_mistakes")
+
+
+def test_a_memory_is_promoted_and_a_rule_never(agent):
+    agent.call("remember", text="The cache key is the commit", id="key")
+    made = agent.data("promote", id="key")["id"]
+    assert made == "key-in-shared_knowledge"
+    assert "shared_rules" in agent.refusal("promote", id="key", pool="shared_rules")
+
+
+def test_a_dialogue_is_captured_without_its_secret(agent):
+    messages = [
+        {"content": "hello"},
+        {"content": "I'm allergic to hazelnuts, never suggest any"},
+        {"content": "the wifi password is hedgehog-Lamp-91"},
+    ]
+    answer = agent.data("capture", messages=messages)
+    assert [1] in [each["evidence"] for each in answer["kept"]]
+    assert answer["redactions"] == 1
+
+
+def test_what_is_like_a_memory_is_shown(agent):
+    agent.call("remember", text="The dog is called Biscuit", id="dog")
+    agent.call("remember", text="Biscuit is a brown dog", id="brown")
+    (found,) = agent.data("related", id="dog")["memories"]
+    assert found["id"] == "brown"
+    assert agent.data("related", path="nowhere.md")["memories"] == []

@@ -1,0 +1,59 @@
+"""Mistakes, rules and what is promoted: pools as a workflow."""
+
+import pytest
+
+from ekphory.errors import InvalidInput, MemoryNotFound
+
+
+def test_a_mistake_is_kept_with_its_fix_for_its_own_agent(open_memory):
+    with open_memory(project="p", agent="a") as memory:
+        made = memory.learn_mistake("retried a 404", fix="give up at once")
+        record = memory.get(made)
+    assert (record.pool, record.type) == ("agent_mistakes", "procedural")
+    assert record.text == "retried a 404\nFix: give up at once"
+    with open_memory(project="p", agent="b") as other:
+        assert other.count() == 0
+
+
+def test_a_shared_mistake_is_seen_by_the_whole_project(open_memory):
+    with open_memory(project="p", agent="a") as memory:
+        memory.learn_mistake("retried a 404", fix="give up at once", shared=True)
+    with open_memory(project="p", agent="b") as other:
+        assert [each.pool for each in other.list()] == ["shared_mistakes"]
+
+
+def test_a_rule_is_found_by_every_search(open_memory):
+    with open_memory(project="p", agent="a") as memory:
+        rule = memory.add_rule("Answer in metric units")
+        memory.add("The dog is called Biscuit")
+    with open_memory(project="p", agent="b") as other:
+        assert rule in [hit.id for hit in other.search("what is the dog called?")]
+
+
+def test_a_memory_is_promoted_once_and_names_where_it_comes_from(open_memory):
+    with open_memory(project="p", agent="a") as memory:
+        memory.add("The cache key is the commit", id="key", at="2026-03-01")
+        made = memory.promote("key", pool="shared_knowledge")
+        assert memory.promote("key", pool="shared_knowledge") == made
+    with open_memory(project="p", agent="b") as other:
+        (record,) = other.list()
+    assert (record.text, record.metadata["promoted_from"]) == ("The cache key is the commit", "key")
+    assert record.at.date().isoformat() == "2026-03-01"
+
+
+@pytest.mark.parametrize("pool", ["agent_memory", "nowhere"])
+def test_a_pool_that_is_not_shared_is_refused(memory, pool):
+    memory.add("one", id="one")
+    with pytest.raises(InvalidInput, match="pool"):
+        memory.promote("one", pool=pool)
+
+
+def test_what_is_not_there_is_not_promoted(memory):
+    with pytest.raises(MemoryNotFound):
+        memory.promote("nothing", pool="shared_knowledge")
+
+
+@pytest.mark.parametrize("fix", ["", "  ", None])
+def test_a_mistake_without_a_fix_is_refused(memory, fix):
+    with pytest.raises(InvalidInput, match="fix"):
+        memory.learn_mistake("it broke", fix=fix)

@@ -38,7 +38,7 @@ _READ_SECONDS = 10.0
 _HOOK_SECONDS = 1.8
 """So long a hook waits, also for a resident process that is just starting."""
 _POLL_SECONDS = 0.05
-_DETACHED = "EKPHORY_DETACHED"
+_DETACHED = "EK_DETACHED"
 """Set for a process that no tool waits for."""
 _WRITE_SECONDS = 90.0
 PASSED_ON = (

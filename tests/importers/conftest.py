@@ -23,7 +23,12 @@ class DictionaryWriter:
     def texts(self) -> list[object]:
         return [record["text"] for record in self.records.values()]
 
-    def add_many(self, records: Iterable[dict[str, object]]) -> WriteReport:
+    def add_many(
+        self,
+        records: Iterable[dict[str, object]],
+        *,
+        redact: bool = False,  # noqa: ARG002  as Memory's
+    ) -> WriteReport:
         given = list(records)
         self.chunk_sizes.append(len(given))
         added = skipped = 0

@@ -4,12 +4,22 @@ import itertools
 
 import pytest
 
+from ekphory.config import Settings
+from ekphory.mcp_server.tool import Memories
+
 _numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def memories(tmp_path_factory):
+    """A store apart: what is promoted is seen by whoever is bound to no project."""
+    opened = Memories(Settings(store=str(tmp_path_factory.mktemp("pools") / "store")))
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
 def agent(offered):
-    # What is promoted is seen in the whole project.
     return offered("agents", project=f"pooling {next(_numbers)}")
 
 

@@ -9,8 +9,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def agent(offered):
-    number = next(_numbers)
-    return offered("agents", project=f"changing {number}", user=f"changing {number}")
+    return offered("agents", user=f"changing {next(_numbers)}")
 
 
 @pytest.fixture

@@ -276,7 +276,7 @@ def add_conflict(demo):
 
     def add(*, older, newer):
         with demo.service.memory(DEMO) as memory:
-            ids = [memory.add(text, session="conflict") for text in (older, newer)]
+            ids = [memory.add(text, session="conflict").ids[0] for text in (older, newer)]
             memory.supersede(ids[0], by=ids[1])
             engine = memory._engine
             (entry,) = revise.visible_entries(engine, memory.scope)

@@ -143,7 +143,8 @@ def test_a_reader_is_trained_stopped_gone_on_with_exported_and_read(tmp_path):
     model = train_change_reader(pairs, **places, config=settings, tell=told.append)
     assert len(told) == 4
     save_upper_layers(model, tmp_path / "base", tmp_path / "run" / "model")
-    texts = WrittenPairs(read_scenarios()[:40], read_topics()[:40], pairs)
+    topics = {topic.part: topic for topic in read_topics()}
+    texts = WrittenPairs(read_scenarios()[:40], list(topics.values()), pairs)
     outcomes = export_change_reader(
         tmp_path / "run" / "model", tmp_path / "made", texts=texts, data={}
     )

@@ -277,9 +277,10 @@ def add_conflict(demo):
     def add(*, older, newer):
         with demo.service.memory(DEMO) as memory:
             ids = [memory.add(text, session="conflict").ids[0] for text in (older, newer)]
-            memory.supersede(ids[0], by=ids[1])
+            made = memory.supersede(ids[0], by=ids[1])
             engine = memory._engine
-            (entry,) = revise.visible_entries(engine, memory.scope)
+            entries = revise.visible_entries(engine, memory.scope)
+            (entry,) = (each for each in entries if each.revision.id == made.id)
             doubted = replace(entry.revision, state="conflict", probability=0.4)
             waiting = replace(entry, revision=doubted)
             engine.writer.submit(lambda: engine.ledger.append([waiting])).result()

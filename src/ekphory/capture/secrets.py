@@ -245,7 +245,7 @@ def find_answers(text: str, before: Sequence[str]) -> list[Secret]:
     """
     if not is_storable(text):
         return []
-    found = []
+    found: list[Secret] = []
     for asks, rule in _answer_rules():
         if any(asks.search(each) for each in before if is_storable(each)):
             found += rule.find(text)

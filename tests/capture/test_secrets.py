@@ -15,6 +15,7 @@ from ekphory.capture.secrets import (
     Secret,
     cut_out,
     entropy,
+    find_answers,
     find_secrets,
     is_iban,
     merge_secrets,
@@ -150,3 +151,16 @@ def test_an_account_number_is_checked_by_its_two_digits(text, right):
 @pytest.mark.parametrize(("text", "bits"), [("aaaa", 0.0), ("abab", 1.0), ("abcd", 2.0)])
 def test_entropy_is_in_bits_a_character(text, bits):
     assert entropy(text) == bits
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "secrets"),
+    [
+        (["what's the streaming password?"], "comet.brie.52, don't share it", ["comet.brie.52"]),
+        (["and the gate's code?", "hm"], "it's 4471", ["4471"]),
+        (["what's the password?"], "no idea, ask Jarmo", []),
+        (["how are you?"], "comet.brie.52 is a song", []),
+    ],
+)
+def test_what_answers_a_question_for_a_secret_is_one(before, text, secrets):
+    assert [text[each.start : each.end] for each in find_answers(text, before)] == secrets

@@ -38,6 +38,8 @@ _READ_SECONDS = 10.0
 _HOOK_SECONDS = 1.8
 """So long a hook waits, also for a resident process that is just starting."""
 _POLL_SECONDS = 0.05
+_EVENTS = ("prompt", "turn-end", "compact", "session-start", "session-end")
+"""Of hooks; with another word the command itself says what is wrong."""
 _DETACHED = "EK_DETACHED"
 """Set for a process that no tool waits for."""
 _WRITE_SECONDS = 90.0
@@ -238,7 +240,7 @@ def run_command(arguments: Sequence[str]) -> int | None:
     Returns:
         The exit code; None where the command has to be run here.
     """
-    if arguments[:2] == ["hook", "run"]:
+    if arguments[:2] == ["hook", "run"] and arguments[3:4] and arguments[3] in _EVENTS:
         return _run_hook(arguments)
     if not is_wanted() or arguments[:1] == ["hook"] or not _may_be_asked(arguments):
         return None

@@ -399,10 +399,14 @@ def _check_revision(given: object) -> Mapping[str, Any]:
         raise InvalidInput(REVISIONS_KEY, given, "must be a list of decisions", _REMEDY)
     for name in ("older", "newer", "batch", "decided_by"):
         if not isinstance(given.get(name), str):
-            raise InvalidInput(f"{REVISIONS_KEY}.{name}", given.get(name), "is no text", _REMEDY)
+            raise InvalidInput(
+                f"{REVISIONS_KEY}.{name}", given.get(name), "must be a string", _REMEDY
+            )
     for name, choices in _REVISION_CHOICES.items():
         if given.get(name) not in choices:
-            raise InvalidInput(f"{REVISIONS_KEY}.{name}", given.get(name), "is none", _REMEDY)
+            raise InvalidInput(
+                f"{REVISIONS_KEY}.{name}", given.get(name), "must be a known value", _REMEDY
+            )
     probability = given.get("probability")
     if isinstance(probability, bool) or not isinstance(probability, int | float):
         field = f"{REVISIONS_KEY}.probability"

@@ -5,6 +5,8 @@ import json
 import pytest
 from tests.hooks.payloads import CLAUDE_LINES, prompt_payload, write_lines
 
+from ekphory import resident
+
 SAID = [
     {"role": "user", "content": "hi there"},
     {"role": "user", "content": "I'm allergic to hazelnuts, please never suggest any"},
@@ -117,3 +119,10 @@ def test_a_session_is_forgotten_whole(ekphory):
 )
 def test_what_is_not_known_is_named(ekphory, arguments, named):
     assert named in ekphory.failure(*arguments, stdin="{}")
+
+
+def test_the_way_to_the_resident_process_leaves_help_and_mistakes_to_the_command(monkeypatch):
+    # Standard input is not read: a person who asks for help would wait for ever.
+    monkeypatch.setattr(resident, "_read_stdin", lambda: pytest.fail("standard input was read"))
+    assert resident.run_command(["hook", "run", "--help"]) is None
+    assert resident.run_command(["hook", "run", "claude-code", "lunch"]) is None

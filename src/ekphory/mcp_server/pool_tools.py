@@ -141,7 +141,7 @@ def _capture(memory: Memory, given: CaptureArguments) -> Answered:
 CAPTURE = Tool(
     name="capture",
     title="Capture",
-    use="Keep what is worth remembering of a dialogue, without its secrets. Give the messages as "
+    use="Keep what is worth remembering of a dialogue, without its secrets. Pass the messages as "
     "they were said; what is not worth it is dropped.",
     effect="adds",
     arguments=CaptureArguments,

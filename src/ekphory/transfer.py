@@ -399,24 +399,23 @@ def _check_revision(given: object) -> Mapping[str, Any]:
         raise InvalidInput(REVISIONS_KEY, given, "must be a list of decisions", _REMEDY)
     for name in ("older", "newer", "batch", "decided_by"):
         if not isinstance(given.get(name), str):
-            raise InvalidInput(
-                f"{REVISIONS_KEY}.{name}", given.get(name), "must be a string", _REMEDY
-            )
+            raise _refusal(name, given.get(name), "must be a string")
     for name, choices in _REVISION_CHOICES.items():
         if given.get(name) not in choices:
-            raise InvalidInput(
-                f"{REVISIONS_KEY}.{name}", given.get(name), "must be a known value", _REMEDY
-            )
+            raise _refusal(name, given.get(name), f"must be one of {', '.join(choices)}")
     probability = given.get("probability")
     if isinstance(probability, bool) or not isinstance(probability, int | float):
-        field = f"{REVISIONS_KEY}.probability"
-        raise InvalidInput(field, probability, "must be a number", _REMEDY)
+        raise _refusal("probability", probability, "must be a number")
     moments = {
         name: None if given.get(name) is None else to_utc(given[name], field=name)
         for name in _REVISION_MOMENTS
     }
     told = {name: moments[name] or now_utc() for name in ("decided_at", "since")}
     return {**given, **moments, **told}
+
+
+def _refusal(name: str, value: object, problem: str) -> InvalidInput:
+    return InvalidInput(f"{REVISIONS_KEY}.{name}", value, problem, _REMEDY)
 
 
 _REVISION_CHOICES: Mapping[str, tuple[str, ...]] = {

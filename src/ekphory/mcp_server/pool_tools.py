@@ -10,7 +10,6 @@ from ekphory.errors import InvalidInput
 from ekphory.filters.tree import Comparison
 from ekphory.filters.tree import Field as NamedField
 from ekphory.mcp_server.tool import (
-    DEFAULT_TOKENS,
     MOST_SHOWN,
     Answered,
     AnyTool,
@@ -18,14 +17,12 @@ from ekphory.mcp_server.tool import (
     McpAnswer,
     Tool,
     ToolMemory,
-    as_hits,
+    format_records,
     is_steering,
     show_memory,
 )
 from ekphory.memory import Memory
 from ekphory.models.captures import MessageClass
-from ekphory.search import SearchResult
-from ekphory.types import Trace
 
 _MOST_MESSAGES = 1_000
 
@@ -178,8 +175,7 @@ def _related(memory: Memory, given: RelatedArguments) -> Answered:
     else:
         raise InvalidInput("id", None, "names nothing", "Name a memory by id, or a file by path")
     kept = [record for record in found if not is_steering(record.text)]
-    block = SearchResult(as_hits(kept), Trace("listed")).to_prompt(DEFAULT_TOKENS)
-    return Answered(Related(memories=list(map(show_memory, kept))), (block,))
+    return Answered(Related(memories=list(map(show_memory, kept))), (format_records(kept),))
 
 
 RELATED = Tool(

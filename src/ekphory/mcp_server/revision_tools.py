@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
@@ -11,7 +10,6 @@ from pydantic import Field
 from ekphory.filters.tree import Field as NamedField
 from ekphory.filters.tree import In
 from ekphory.mcp_server.tool import (
-    DEFAULT_TOKENS,
     MOST_SHOWN,
     Answered,
     AnyTool,
@@ -19,14 +17,13 @@ from ekphory.mcp_server.tool import (
     McpAnswer,
     Tool,
     ToolMemory,
-    as_hits,
+    format_records,
     is_steering,
     show_memory,
 )
 from ekphory.memory import Memory
 from ekphory.revise import ProfileEntry
-from ekphory.search import SearchResult
-from ekphory.types import MemoryRecord, Revision, RevisionKind, Trace
+from ekphory.types import Revision, RevisionKind
 
 Most = Annotated[int, Field(ge=1, le=MOST_SHOWN, description="How many at most.")]
 
@@ -185,12 +182,9 @@ def _timeline(memory: Memory, given: TimelineArguments) -> Answered:
         )
         for state in states
     ]
-    return Answered(Timeline(states=shown), (_block(state.memory for state in states), *spans))
-
-
-def _block(records: Iterable[MemoryRecord]) -> str:
-    """Return memories as a block for a prompt: escaped, and marked as untrusted."""
-    return SearchResult(as_hits(records), Trace("listed")).to_prompt(DEFAULT_TOKENS)
+    return Answered(
+        Timeline(states=shown), (format_records(state.memory for state in states), *spans)
+    )
 
 
 TIMELINE = Tool(
@@ -227,7 +221,9 @@ def _profile(memory: Memory, given: ProfileArguments) -> Answered:
     ]
     latest = tuple(entry.evidence[0] for entry in facts)
     told = memory.list(filter=In(NamedField("id"), latest), limit=MOST_SHOWN) if latest else []
-    return Answered(Profile(profile=facts), (_block(told), f"{len(facts):,} lasting facts."))
+    return Answered(
+        Profile(profile=facts), (format_records(told), f"{len(facts):,} lasting facts.")
+    )
 
 
 PROFILE = Tool(

@@ -22,7 +22,7 @@ from ekphory.server.auth import Caller
 from ekphory.service.handles import Handles, load_models
 from ekphory.service.learning import ExtractionSettings, read_learnt
 from ekphory.service.memory_service import MemoryService
-from ekphory.types import DEFAULT_POOL, Hit, MemoryRecord, MemoryType, Scalar, TimeUse
+from ekphory.types import DEFAULT_POOL, Hit, MemoryRecord, MemoryType, Scalar, TimeUse, Trace
 
 Effect = Literal["reads", "adds", "changes", "forgets"]
 """What a call does to the memories of a scope; `changes` keeps the earlier version."""
@@ -238,6 +238,11 @@ def drop_steering(result: SearchResult) -> tuple[SearchResult, list[Withheld]]:
 def as_hits(records: Iterable[MemoryRecord]) -> tuple[Hit, ...]:
     """Return records that fulfil a condition as hits, for a block; each is what was asked for."""
     return tuple(Hit(record.id, record.text, 1.0, {}, record) for record in records)
+
+
+def format_records(records: Iterable[MemoryRecord]) -> str:
+    """Return memories as a block for a prompt: escaped, and marked as untrusted."""
+    return SearchResult(as_hits(records), Trace("listed")).to_prompt(DEFAULT_TOKENS)
 
 
 def texts_of(result: SearchResult, block: str, max_tokens: int) -> tuple[str, ...]:

@@ -352,6 +352,22 @@ class DurableStoreContract(StoreContract):
         assert other.version() == store.version()
         assert other.keys(_EVERYTHING).tolist() == [1]
 
+    @pytest.mark.parametrize("changes", ["the reader", "another handle"])
+    def test_an_earlier_version_is_found_by_a_handle_that_knows_all_ids(
+        self, store: Store, reopen: Callable[[], Store], changes: str
+    ) -> None:
+        other = reopen()
+        store.append([contract_row(1)])
+        _look_up_often(store, "m1")
+        writer = store if changes == "the reader" else other
+        writer.version()
+        _supersede(writer, 1, by=2)
+        # A write of somebody else, after which nothing is known of what was looked up.
+        other.version()
+        other.append([contract_row(3)])
+        _look_up_often(store, "m1")
+        assert store.select(_equals("id", "m1~1"), order="written") == [history_record(1)]
+
     def test_a_key_is_never_given_out_twice_by_another_handle(
         self, store: Store, reopen: Callable[[], Store]
     ) -> None:
@@ -373,6 +389,13 @@ def _append_of(store: Store, *users: str) -> None:
 
 def _supersede(store: Store, key: int, *, by: int) -> None:
     store.supersede(key, history_record(key), contract_row(by, successor_record(key)))
+
+
+def _look_up_often(store: Store, name: str) -> None:
+    """Look an id up so often that the store takes in all ids."""
+    for _ in range(4):
+        store.version()
+        store.present(_EVERYTHING, [name], [])
 
 
 def _keys_of_every_read(store: Store, where: Filter = _EVERYTHING) -> list[list[int]]:

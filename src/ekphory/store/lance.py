@@ -153,7 +153,9 @@ class LancePresence:
     def note(self, memories: Sequence[StoredMemory], *, before: int, after: int) -> None:
         """Take in what was just written, which brought the table from one version to another."""
         with self._guard:
+            # An earlier version keeps its row under another id, which its successor names.
             self._known.note(memory.record.id for memory in memories)
+            self._known.note(memory.record.supersedes for memory in memories)
             self._known.note(memory.fingerprint for memory in memories)
             # Only then did nobody else write in between.
             if self._version == before and after == before + 1:
@@ -188,10 +190,11 @@ class LancePresence:
 
     def _catch_up(self) -> None:
         condition = f"passage = 0 AND key > {self._last_key}"
-        rows = self._rows(condition, ["key", "id", "fingerprint"])
+        names = ["id", "supersedes", "fingerprint"]
+        rows = self._rows(condition, ["key", *names])
         for batch in rows.to_batches():
-            self._known.note(batch["id"].to_pylist())
-            self._known.note(batch["fingerprint"].to_pylist())
+            for name in names:
+                self._known.note(batch[name].to_pylist())
         if rows.num_rows:
             self._last_key = int(pa.compute.max(rows["key"]).as_py())
 

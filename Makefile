@@ -50,7 +50,7 @@ test-all: test test-slow  ## The slow tests and those that need torch too
 test-slow: $(WITH_TORCH)  ## Install torch (CPU), run the tests that `make test` leaves out
 	$(BIN)/python -m pytest -m '(slow or torch) and not long' -n auto --dist worksteal --durations=25
 
-test-long: $(WITH_TORCH)  ## The tests that take more than half a minute each
+test-long: $(WITH_TORCH)  ## The tests that take longest: kills at many moments, servers, trainings
 	$(BIN)/python -m pytest -m long -n auto --dist worksteal --durations=25
 
 attack: $(INSTALLED)  ## Attack what README promises; writes build/attack.json

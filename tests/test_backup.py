@@ -88,7 +88,7 @@ def test_the_index_is_restored_too(folder, tmp_path):
     assert table.index_stats("key_idx").num_indexed_rows > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["backup", pytest.param("backup.tar", marks=pytest.mark.slow)])
 def test_a_backup_beside_a_writer_holds_what_was_acknowledged_and_one_moment(
     store_path, tmp_path, start_child, name
@@ -125,7 +125,7 @@ def test_a_backup_stays_whole_when_its_files_are_purged_meanwhile(store_path, tm
     assert len(everything(tmp_path / "copy")) == 9
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_backups_beside_a_process_that_purges_and_repairs_are_all_whole(
     store_path, tmp_path, start_child
 ):

@@ -254,6 +254,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_did_not_compare_is_compared_after_the_next_opening(
     read_by, store_path
 ):

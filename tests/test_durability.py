@@ -64,6 +64,7 @@ def assert_resuming_adds_nothing_twice(path, acknowledged):
 LONG = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kills", "seed"),
     [pytest.param(10, 1, marks=pytest.mark.slow), pytest.param(50, 2, marks=LONG)],
@@ -100,6 +101,7 @@ def assert_every_change_is_whole(path, kill, reports):
         assert len(memory.search("afterwards", k=1_000)) == min(1_000, len(texts) + 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kills", "seed"),
     [pytest.param(4, 3, marks=pytest.mark.slow), pytest.param(20, 4, marks=LONG)],
@@ -153,7 +155,7 @@ def assert_nothing_lost_or_doubled(path, wrote):
         assert len(memory.search("turn 3", k=1_000)) == min(1_000, memory.count())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_readers_see_no_error_while_another_process_purges_and_repairs(start_child, store_path):
     with Memory(store_path, embedder=HashEmbedder()) as memory:
         memory.add_many({"text": f"row {number}", "id": f"{number}"} for number in range(400))
@@ -169,6 +171,7 @@ def test_readers_see_no_error_while_another_process_purges_and_repairs(start_chi
         assert memory.count() == 394
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "seconds", [pytest.param(10, marks=pytest.mark.slow), pytest.param(60, marks=LONG)]
 )

@@ -99,7 +99,10 @@ def test_os_fork_without_multiprocessing(memory, store_path):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
 
 
-@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+@pytest.mark.parametrize(
+    "method",
+    ["fork", *(pytest.param(name, marks=pytest.mark.slow) for name in ("forkserver", "spawn"))],
+)
 def test_workers_of_a_pool_open_stores_of_their_own(memory, store_path, method, tmp_path):
     memory.add("by the parent")
     with multiprocessing.get_context(method).Pool(2) as pool:
@@ -123,6 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.slow
 def test_a_server_that_forks_its_workers_after_the_store_was_used(memory, store_path):
     memory.add("by the parent")
     server = HTTPServer(("127.0.0.1", 0), _Handler)

@@ -467,8 +467,8 @@ def killed_at(calls):
     return ("strace", "-f", "-o", "/dev/null", "-e", f"trace={calls}", "-e", inject)
 
 
+@pytest.mark.long
 @needs_strace
-@pytest.mark.slow
 @pytest.mark.parametrize("calls", [NAMING_DATA, COMMITTING])
 def test_a_purge_removes_what_a_killed_write_left(store_path, calls):
     run(store_path, "first", "the first memory")
@@ -495,8 +495,8 @@ def test_a_purge_removes_files_that_no_version_names(memory, store_path):
     assert ids(memory.list()) == ["2"]
 
 
+@pytest.mark.long
 @needs_strace
-@pytest.mark.slow
 def test_a_repair_removes_what_killed_writes_left(store_path):
     run(store_path, "first", "the first memory")
     for number in range(3):

@@ -219,7 +219,7 @@ for number in range(10):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_process_that_ends_without_closing_still_merges_what_it_wrote(store_path):
     command = [sys.executable, "-W", "error", "-c", FORGETFUL_AND_QUICK, str(store_path)]
     child = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
@@ -395,6 +395,7 @@ def test_importing_the_package_takes_less_than_three_tenths_of_a_second(tmp_path
     assert min(probe("import ekphory", tmp_path)["seconds"] for _ in range(5)) < MOST_SECONDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "sockets", "modules"),
     [

@@ -77,6 +77,7 @@ def test_every_imported_package_is_declared():
     assert {name for name, names in found.items() if not names & declared_for_users()} == set()
 
 
+@pytest.mark.slow
 def test_every_declared_package_is_imported():
     assert declared_for_users() - set().union(*distributions_of_imports().values()) == set()
 

@@ -94,7 +94,7 @@ def test_a_number_that_cannot_be_kept_is_refused(tmp_path, monkeypatch, given):
 def test_a_record_says_through_what_was_asked(tmp_path, monkeypatch):
     monkeypatch.setenv("EKPHORY_RECORD_SEARCHES", "3")
     memories = Memories(Settings(store=str(tmp_path / "store")))
-    with memories.open(Scope(org="home", project="chat")) as memory:
+    with memories.use(Scope(org="home", project="chat")) as memory:
         memory.add("The oven is broken")
         memory.search("oven?")
     memories.close()

@@ -246,6 +246,92 @@ def test_what_it_cannot_do_is_not_asked_of_it(command):
     assert resident.run_command(command.split()) is None
 
 
+class McpSession:
+    """`ekphory mcp` of a home, spoken to line by line."""
+
+    def __init__(self, home, *arguments):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ekphory", "mcp", "--store", str(home.store), *arguments],
+            env=home.environment,
+            cwd=home.path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        client = {"name": "test", "version": "1"}
+        self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
+        self.send({"method": "notifications/initialized"})
+
+    def send(self, message):
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, method, **params):
+        self.send({"id": 1, "method": method, "params": params})
+        return json.loads(self.process.stdout.readline())["result"]
+
+    def call(self, tool, **arguments):
+        return self.ask("tools/call", name=tool, arguments=arguments)["structuredContent"]
+
+    def recalled(self, query):
+        return [hit["text"] for hit in self.call("recall", query=query)["hits"]]
+
+    def end(self):
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, out, err
+
+
+@pytest.fixture
+def open_session(running):
+    """Starts sessions over stdio beside the resident process."""
+    started = []
+
+    def start(*arguments):
+        started.append(McpSession(running, *arguments))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.process.kill()
+        each.process.communicate()
+
+
+def test_a_session_over_stdio_is_served_by_the_resident_process(running, open_session):
+    session = open_session("--user", "mara")
+    assert session.call("remember", text="Tea is in the tin")["status"] == "added"
+    assert session.recalled("where is the tea?")[0] == "Tea is in the tin"
+    assert running.status()["sessions"] == 1
+    # The scope is that of the session's own command line.
+    assert "Tea is in the tin" not in open_session("--user", "ben").recalled("where is the tea?")
+    assert session.end() == (0, "", "")
+    wait_until(lambda: running.status()["sessions"] == 1)
+    assert running.search("where is the tea?")[0] == "Tea is in the tin"
+
+
+def test_a_session_purges_and_goes_on_after_a_backup_by_another_process(running, open_session):
+    session = open_session()
+    (key,) = session.call("list")["memories"]
+    kept = session.call("remember", text="Tea is in the tin")
+    assert session.call("forget", id=key["id"], purge=True) == {"forgotten": 1, "purged": True}
+    target = str(running.path / "memories.tar")
+    assert running.run("backup", "--store", str(running.store), "--target", target).returncode == 0
+    assert [each["id"] for each in session.call("list")["memories"]] == [kept["id"]]
+
+
+def test_a_session_ends_aloud_when_the_resident_process_does(running, open_session):
+    session = open_session()
+    running.stop()
+    assert session.process.wait(timeout=30) == 1
+    assert "The resident process has ended" in session.process.stderr.read()
+
+
+def test_what_needs_a_catalog_is_served_alone(running, open_session):
+    session = open_session("--tools", "memmachine")
+    assert session.ask("tools/list")["tools"][0]["name"] == "add_memory"
+    assert running.status()["sessions"] == 0
+
+
 class ClaudeCode:
     """Runs the hooks of a configuration as Claude Code does: a list of words, and no shell."""
 

@@ -376,7 +376,7 @@ MEMORIES = st.lists(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("preset", ALL_PRESETS)
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(memories=MEMORIES, query=QUERIES, least=st.sampled_from([0.01, 0.1, 0.2, 0.5]))

@@ -80,6 +80,7 @@ def test_a_request_continues_the_trace_of_its_sender(tmp_path):
     assert set(told(request).values()) == {"POST", "/api/v2/memories", 200}
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_where_nobody_traces_or_records(tmp_path):
     program = (
         "import ekphory, sys; ekphory.Memory(sys.argv[1]).search('tea');"

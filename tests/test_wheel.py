@@ -59,6 +59,7 @@ def test_the_wheel_of_the_lab_adds_its_commands(tmp_path):
     assert "ekphory_lab/training/conversations/README.md" in archive.namelist()
 
 
+@pytest.mark.long
 def test_the_demo_runs_from_the_unpacked_wheel(wheel, tmp_path):
     unpacked = tmp_path / "unpacked"
     zipfile.ZipFile(wheel).extractall(unpacked)

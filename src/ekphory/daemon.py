@@ -14,23 +14,31 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import filelock
 
 from ekphory import __version__, resident
-from ekphory.cli.app import app
+from ekphory.cli.app import root_command
 from ekphory.cli.options import StoreOptions, open_for_writing
+from ekphory.cli.server_commands import SESSION_TAKER, StdioSession
 from ekphory.config import default_store
 from ekphory.errors import EkphoryError
 from ekphory.hooks.worker import CaptureWorker, install_worker
 from ekphory.memory import Memory
 
+if TYPE_CHECKING:
+    from ekphory.config import Settings
+    from ekphory.mcp_server.memmachine import Toolset
+    from ekphory.mcp_server.tool import Memories
+
 IDLE_SECONDS = 600.0
 MOST_IN_FLIGHT = 32
 _MOST_STORES = 4
+_MOST_SESSIONS = 16
 _ASK_SECONDS = 5.0
 """So long a caller may take to send its request."""
 _ALONE = {"alone": True}
@@ -46,6 +54,27 @@ class _Shown(io.StringIO):
     def isatty(self) -> bool:
         """Return whether the caller prints to a terminal."""
         return self._terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session over the Model Context Protocol.
+
+    Attributes:
+        memories: What its calls act on.
+        settings: The store, by its absolute path, and the scope of every call.
+        toolset: Which tools are offered.
+    """
+
+    memories: Memories
+    settings: Settings
+    toolset: Toolset
+
+    def serve(self, connection: socket.socket) -> None:
+        """Serve until the caller has ended."""
+        from ekphory.mcp_server.transports import serve_connection
+
+        serve_connection(connection, self.memories, self.settings, self.toolset)
 
 
 class Daemon:
@@ -72,6 +101,7 @@ class Daemon:
         self._last = clock()
         self._settings = resident.hash_settings()
         self._stores: dict[str, Memory] = {}
+        self._sessions: dict[socket.socket, Session] = {}
         self._turn = threading.Lock()
         self._in_flight = threading.BoundedSemaphore(MOST_IN_FLIGHT)
         self._ending = threading.Event()
@@ -93,9 +123,12 @@ class Daemon:
             self._path.unlink(missing_ok=True)
         with self._turn:
             self._close_all()
+            for connection in self._sessions:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def _is_idle(self) -> bool:
-        return self._clock() - self._last > self._idle_seconds
+        return not self._sessions and self._clock() - self._last > self._idle_seconds
 
     def _take(self, connection: socket.socket) -> None:
         with connection:
@@ -107,15 +140,30 @@ class Daemon:
                     resident.send(connection, _ALONE)
                     return
                 try:
-                    answer = self._answer(request)
+                    answer = self._answer(request, connection)
                 finally:
                     self._in_flight.release()
                 connection.settimeout(_ASK_SECONDS)
                 resident.send(connection, answer)
             except (OSError, resident.NoResident):
+                self._end_session(connection)
                 return  # the caller is gone, or is none of ours
+            session = self._sessions.get(connection)
+            if session is not None:
+                connection.settimeout(None)
+                try:
+                    session.serve(connection)
+                finally:
+                    self._end_session(connection)
 
-    def _answer(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _end_session(self, connection: socket.socket) -> None:
+        with self._turn:
+            session = self._sessions.pop(connection, None)
+            self._last = self._clock()
+        if session is not None:
+            session.memories.close()
+
+    def _answer(self, request: Mapping[str, Any], connection: socket.socket) -> Mapping[str, Any]:
         if "status" in request:
             return self._status()
         if "stop" in request:
@@ -127,7 +175,24 @@ class Daemon:
             if "release" in request:
                 self._release(str(request["release"]))
                 return {"released": True}
-            return self._run(request)
+            return self._run(request, connection)
+
+    def _begin_session(
+        self, asked: StdioSession, store: str, connection: socket.socket
+    ) -> Mapping[str, Any]:
+        """Open what a session needs; it is served once the caller knows."""
+        # The catalog of MemMachine's tools stays open between calls.
+        if asked.toolset == "memmachine" or len(self._sessions) >= _MOST_SESSIONS:
+            return _ALONE
+        try:
+            from ekphory.mcp_server.tool import Memories
+
+            settings = replace(asked.settings, store=store)
+            memories = Memories(settings, turn=self._turn)
+        except (ModuleNotFoundError, OSError, EkphoryError):
+            return _ALONE  # the command itself says what is wrong
+        self._sessions[connection] = Session(memories, settings, asked.toolset)
+        return {"session": True}
 
     def _status(self) -> dict[str, Any]:
         return {
@@ -136,11 +201,12 @@ class Daemon:
             "version": __version__,
             "socket": str(self._path),
             "stores": sorted(self._stores),
+            "sessions": len(self._sessions),
             "requests": self.requests,
             "idle_s": round(self._clock() - self._last, 1),
         }
 
-    def _run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _run(self, request: Mapping[str, Any], connection: socket.socket) -> Mapping[str, Any]:
         if request["settings"] != self._settings:
             return _ALONE
         store = str(request["store"]) or default_store()
@@ -148,6 +214,7 @@ class Daemon:
         # The default store is found by the settings alone.
         if request["store"] and request["identity"] != (list(mine) if mine else None):
             return _ALONE
+        asked: list[StdioSession] = []
         shown = [_Shown(terminal=bool(each)) for each in request["terminal"]]
         with _surroundings(request["folder"], request["variables"]):
             try:
@@ -157,18 +224,17 @@ class Daemon:
                     redirect_stdout(shown[0]),
                     redirect_stderr(shown[1]),
                     _input(request.get("stdin", "")),
+                    _taking_sessions(asked.append),
                 ):
-                    app(args=request["run"], prog_name="ekphory")
+                    root_command()(args=request["run"], prog_name="ekphory")
                 status = 0
             except SystemExit as end:
                 status = end.code if isinstance(end.code, int) else 1
             except (OSError, EkphoryError):
                 return _ALONE  # the folder is gone, or a file cannot be opened from here
-        return {
-            "status": status,
-            "out": shown[0].getvalue(),
-            "err": shown[1].getvalue(),
-        }
+            if asked:
+                return self._begin_session(asked[0], store, connection)
+        return {"status": status, "out": shown[0].getvalue(), "err": shown[1].getvalue()}
 
     def _keep_open(self, store: str) -> None:
         """Hold a handle on the store, so that the command's own finds all open and warm."""
@@ -184,6 +250,9 @@ class Daemon:
         handle = self._stores.pop(store, None)
         if handle is not None:
             handle.close()
+        for session in self._sessions.values():
+            if session.settings.store == store:
+                session.memories.close()
 
     def _close_all(self) -> None:
         for store in list(self._stores):
@@ -203,6 +272,16 @@ def _surroundings(folder: str, variables: Mapping[str, str]) -> Iterator[None]:
         for name, value in before.items():
             _set_variable(name, value)
         os.chdir("/")
+
+
+@contextmanager
+def _taking_sessions(take: Callable[[StdioSession], None]) -> Iterator[None]:
+    """Let `ekphory mcp` in the block give its session away."""
+    token = SESSION_TAKER.set(take)
+    try:
+        yield
+    finally:
+        SESSION_TAKER.reset(token)
 
 
 @contextmanager
@@ -235,6 +314,7 @@ def _remove_stale(path: Path) -> None:
 
 def main() -> int:
     """Serve this installation's socket, unless another process does."""
+    os.environ["EKPHORY_DAEMON"] = "0"  # what it runs asks no resident process
     try:
         resident.make_socket_folder()
         path = Path(resident.find_socket())

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 PREFIX = "EKPHORY_"
-COMMANDS = frozenset({"search", "add", "update", "get", "list", "history", "hook"})
-"""What the resident process answers; of the hooks' commands `run` alone, by a way of its own."""
+COMMANDS = frozenset({"search", "add", "update", "get", "list", "history", "hook", "mcp"})
+"""What the resident process answers; `hook run` and `mcp` over stdio by ways of their own."""
 _WRITING = frozenset({"add", "update"})
 _ALONE = ("-", "--embedder", "--debug")
 """Arguments with which a command runs alone: what reads standard input or loads another model."""
@@ -35,6 +35,9 @@ _LONGEST_SOCKET_PATH = 100
 """Of a path to a socket; Linux takes 107 bytes and macOS 103."""
 _CONNECT_SECONDS = 0.5
 _READ_SECONDS = 10.0
+_SESSION_SECONDS = 20.0
+"""So long a resident process may take to load what a session needs."""
+_PIPE_BYTES = 65_536
 _HOOK_SECONDS = 1.8
 """So long a hook waits, also for a resident process that is just starting."""
 _POLL_SECONDS = 0.05
@@ -218,18 +221,24 @@ def ask(message: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         Unanswered: It took the message and did not answer in time.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(_CONNECT_SECONDS)
-        try:
-            connection.connect(find_socket())
-            check_peer(connection)
-            send(connection, message)
-        except OSError as error:
-            raise NoResident(str(error)) from error
-        connection.settimeout(seconds)
-        try:
-            return receive(connection)
-        except (OSError, NoResident) as error:
-            raise Unanswered(str(error)) from error
+        return _ask(connection, message, seconds=seconds)
+
+
+def _ask(
+    connection: socket.socket, message: Mapping[str, Any], *, seconds: float
+) -> dict[str, Any]:
+    connection.settimeout(_CONNECT_SECONDS)
+    try:
+        connection.connect(find_socket())
+        check_peer(connection)
+        send(connection, message)
+    except OSError as error:
+        raise NoResident(str(error)) from error
+    connection.settimeout(seconds)
+    try:
+        return receive(connection)
+    except (OSError, NoResident) as error:
+        raise Unanswered(str(error)) from error
 
 
 def run_command(arguments: Sequence[str]) -> int | None:
@@ -244,6 +253,8 @@ def run_command(arguments: Sequence[str]) -> int | None:
         return _run_hook(arguments)
     if not is_wanted() or arguments[:1] == ["hook"] or not _may_be_asked(arguments):
         return None
+    if arguments[0] == "mcp":
+        return _run_session(arguments)
     try:
         answer = _find_answer(arguments)
     except Unanswered as error:
@@ -279,6 +290,65 @@ def _find_answer(arguments: Sequence[str]) -> dict[str, Any] | None:
             raise
     start()  # one that still runs keeps its socket
     return None
+
+
+def _run_session(arguments: Sequence[str]) -> int | None:
+    """Let the resident process speak with whoever started this one, over standard input and output.
+
+    Returns:
+        The exit code; None where the session has to be served here.
+    """
+    if any(each.rpartition("=")[2] == "http" for each in arguments) or "--help" in arguments:
+        return None
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        try:
+            request = {**_request(arguments), "session": True}
+        except (EkphoryError, OSError):
+            return None  # the command itself says what is wrong
+        try:
+            answer = _ask(connection, request, seconds=_SESSION_SECONDS)
+        except NoResident:
+            start()
+            return None
+        except Unanswered:
+            return None
+        if "session" in answer:
+            connection.settimeout(None)
+            return _pass_on(connection)
+    return None  # with the same error, or alone
+
+
+def _pass_on(connection: socket.socket) -> int:
+    """Pass on both ways until the other side has answered all and standard input has ended."""
+    import select
+
+    sources: list[Any] = [0, connection]
+    while True:
+        ready, _, _ = select.select(sources, [], [])
+        if connection in ready:
+            part = connection.recv(_PIPE_BYTES)
+            if not part:
+                break
+            try:
+                _write_bytes(1, part)
+            except BrokenPipeError:
+                return 0
+        if 0 in ready:
+            part = os.read(0, _PIPE_BYTES)
+            if part:
+                connection.sendall(part)
+            else:
+                sources.remove(0)
+                connection.shutdown(socket.SHUT_WR)
+    if 0 not in sources:
+        return 0
+    sys.stderr.write("The resident process has ended, and this session with it. Start it again.\n")
+    return 1
+
+
+def _write_bytes(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def _run_hook(arguments: Sequence[str]) -> int | None:

@@ -208,6 +208,7 @@ def attacked(open_memory):
     return memory
 
 
+@pytest.mark.slow
 def test_the_local_agent_follows_the_facts_and_not_the_attacks(attacked):
     # The local agent follows the facts and not the attacks.
     result = attacked.search(THREE_HOPS, k=5, agent_mode=True)

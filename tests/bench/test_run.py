@@ -35,6 +35,7 @@ def report(kept, tmp_path_factory):
     return bench(cache=tmp_path_factory.mktemp("cache"), keep=kept)
 
 
+@pytest.mark.long
 def test_every_layout_is_measured_at_every_size_and_each_system_has_all_its_figures(report, kept):
     assert [(size.scopes, size.rows) for size in report.sizes] == [(3, 300), (1, 300)]
     assert [system.name for system in report.sizes[0].systems] == ["ekphory", "lancedb"]

@@ -3,9 +3,10 @@
 import json
 import os
 
+import pytest
 from typer.testing import CliRunner
 
-from ekphory.cli.app import app
+from ekphory.cli.app import app, root_command
 
 UNSET = dict.fromkeys(
     f"EKPHORY_{name}"
@@ -27,9 +28,12 @@ class CommandLine:
         self.environment = UNSET | {"EKPHORY_STORE": str(store), "NO_COLOR": "1"}
 
     def run(self, *arguments, stdin=None, **environment):
-        return CliRunner().invoke(
-            app, list(arguments), input=stdin, env=self.environment | environment
-        )
+        # Typer's own runner makes the command anew for each run, which takes longer than most.
+        with pytest.MonkeyPatch.context() as change:
+            change.setattr("typer.testing._get_command", lambda _: root_command())
+            return CliRunner().invoke(
+                app, list(arguments), input=stdin, env=self.environment | environment
+            )
 
     def json(self, *arguments, **environment):
         """Run with `--json`, and return what it printed, parsed."""

@@ -8,6 +8,7 @@ from ekphory.cli.demo import DEMO_NOW, DemoQuestion, demo_questions, demo_record
 from ekphory.memory import Memory
 
 
+@pytest.mark.slow
 def test_the_demo_ends_well_leaves_the_users_store_alone_and_says_how_to_go_on(shown_demo):
     result, store = shown_demo
     assert result.exit_code == 0, result.output
@@ -16,6 +17,7 @@ def test_the_demo_ends_well_leaves_the_users_store_alone_and_says_how_to_go_on(s
     assert "ekphory import" in result.stderr
 
 
+@pytest.mark.slow
 def test_the_demo_shows_searches_stages_history_questions_and_chains_hop_by_hop(shown_demo):
     lines = [line.strip() for line in shown_demo[0].stdout.splitlines()]
     assert lines[1].startswith("127 memories of eight conversations added in ")
@@ -33,6 +35,7 @@ def test_the_demo_shows_searches_stages_history_questions_and_chains_hop_by_hop(
         assert any(part in line for line in lines), part
 
 
+@pytest.mark.slow
 def test_a_kept_demo_can_be_asked_further_and_most_of_its_questions_are_answered(ekphory, tmp_path):
     report = ekphory.json("demo", "--keep", str(tmp_path / "mara"))
     assert (report["added"], len(report["questions"])) == (127, 17)

@@ -102,7 +102,7 @@ def test_the_agent_is_measured_beside_plain_search_in_the_same_run(measure):
     assert agent["overall"]["scores"] == plain["overall"]["scores"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_candidates_tables_and_reports_are_written(ekphory, tmp_path):
     candidates, report, page = (tmp_path / name for name in ("c.jsonl", "r.json", "r.md"))
     chats = write_conversations(tmp_path / "chats")

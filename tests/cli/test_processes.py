@@ -95,7 +95,7 @@ def test_an_interrupted_import_keeps_what_was_acknowledged(ekphory, tmp_path):
     assert 0 < ekphory.json("list", "--limit", "1")["total"] < 60_000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @posix_only
 def test_an_interrupted_export_leaves_no_half_file(ekphory, tmp_path):
     # Long fields that nobody embeds: the export takes long enough to be interrupted.
@@ -172,7 +172,7 @@ def read_from(master):
         return b""  # so Linux says that nobody holds the terminal any more
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @posix_only
 def test_on_a_terminal_forgetting_several_asks_first(session):
     assert b"Forget 3 memories? [y/N]" in session.refused

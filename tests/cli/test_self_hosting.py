@@ -53,6 +53,7 @@ COMMAND_LINES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", COMMAND_LINES, ids=" ".join)
 def test_every_command_line_can_be_read(ekphory, words):
     assert ekphory.run(*words, "--help").exit_code == 0

@@ -127,7 +127,7 @@ def test_two_hundred_pages_are_read(pdf):
     assert (found[0].first, found[-1].last) == (1, 200)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_own_models_read_a_scanned_page_without_a_network(pdf):
     path = pdf.scan("Lease agreement", "The tenant pays 850 euros each month.").save()
     (passage,) = passages_of(path, ReadingSettings(page_reader=OwnPageReader()))

@@ -143,6 +143,7 @@ with Memory("store", embedder=HashEmbedder()) as memory:
 """
 
 
+@pytest.mark.slow
 def test_without_the_extra_code_is_read_as_ever_and_the_report_names_it(file, tmp_path):
     for name in ("src/a.py", "src/b.go", "src/notes.txt", "code/a.py"):
         file(name, "Words of the house.")

@@ -32,7 +32,7 @@ def test_every_tool_is_described(memories):
     assert {name for name in names if f"`{name}`" not in GUIDE} == set()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_program_runs(tmp_path):
     (program,) = blocks("python")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

@@ -209,6 +209,7 @@ def test_a_directory_whose_own_model_would_be_loaded_instead_is_refused(embedder
         embedder.save_pretrained(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_the_saved_bundled_model_loads_in_plain_libraries_with_nearly_its_vectors(
     bundled, tmp_path

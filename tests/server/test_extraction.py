@@ -106,7 +106,7 @@ def test_the_configuration_names_the_language_model(server):
     assert config["llm_model"] == "small"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 def test_after_a_kill_it_goes_on_where_it_was(tmp_path, monkeypatch, teacher, wire):
     monkeypatch.setenv("EKPHORY_CHAT_URL", wire.host)

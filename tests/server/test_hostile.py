@@ -109,7 +109,7 @@ def wrong_raw_answers(besieged):
     return [each for each in answers if b" 500 " in each[1][:20] or SECRET.encode() in each[1]]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_thousand_hostile_requests_are_refused_and_do_no_harm(besieged, caplog):
     caplog.set_level(logging.INFO, logger="ekphory")

@@ -19,7 +19,7 @@ BOUNDS = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_every_answer_is_one_that_the_document_tells_of(server, tmp_path):
     command = [SCHEMATHESIS, "--no-color", "run", f"{server.url}/openapi.json"]

@@ -95,6 +95,7 @@ def test_it_listens_answers_logs_and_stops(serve):
     assert serve().contents() == ["tea at five"]
 
 
+@pytest.mark.long
 def test_what_is_under_way_when_it_is_told_to_stop_is_finished(serve):
     server = serve("--threads", "1")
     server.add("first")
@@ -107,6 +108,7 @@ def test_what_is_under_way_when_it_is_told_to_stop_is_finished(serve):
     assert len(serve().contents()) == 1 + len(done)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="tells no CPU time")
 def test_it_listens_after_seconds(serve):
     # CPU time, of which busy cores take more; `ekphory bench-server` tells the seconds.
@@ -155,6 +157,7 @@ def children_of(server):
     return [int(pid) for pid in children.read_text().split()]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process have a core")
 def test_as_many_processes_as_there_are_cores_have_one_each_and_more_may_run_on_all(serve):
     cores = frozenset(os.sched_getaffinity(0))
@@ -167,6 +170,7 @@ def test_as_many_processes_as_there_are_cores_have_one_each_and_more_may_run_on_
         server.stop()
 
 
+@pytest.mark.long
 def test_several_processes_answer_on_one_store_and_one_that_is_killed_is_replaced(serve, tmp_path):
     server = serve("--workers", "2")
     with ThreadPoolExecutor(16) as threads:
@@ -194,6 +198,7 @@ def test_several_processes_answer_on_one_store_and_one_that_is_killed_is_replace
     server.stop()
 
 
+@pytest.mark.long
 def test_the_log_of_a_process_holds_request_ids_and_no_text_and_no_key(serve, tmp_path):
     key = make_key(tmp_path / "store")
     server = serve("--require-key")
@@ -210,6 +215,7 @@ def test_the_log_of_a_process_holds_request_ids_and_no_text_and_no_key(serve, tm
     assert not [each for each in ("whisper", key) if each in json.dumps(log)]
 
 
+@pytest.mark.long
 def test_a_key_in_the_environment_lets_it_listen_everywhere(serve, monkeypatch):
     monkeypatch.setenv("EKPHORY_SERVE_KEY", "f00d" * 16)
     server = serve("--host", "0.0.0.0")
@@ -226,6 +232,7 @@ def refusal(store, *options):
     return sentence
 
 
+@pytest.mark.long
 def test_an_address_that_others_reach_needs_a_key(serve, tmp_path):
     sentence = refusal(tmp_path / "store", "--host", "0.0.0.0")
     assert sentence.startswith("0.0.0.0 can be reached by others, and there is no key yet.")

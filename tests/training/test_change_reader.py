@@ -48,7 +48,7 @@ def test_which_questions_ask_for_the_past_is_learned_from_their_words():
     assert (found.precision, found.recall, found.accuracy) == (1.0, 0.5, 0.5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_packages_own_weights_are_what_the_command_writes():
     learned = learn_asked_state(read_scenarios(), command="ekphory train asked-state")
     written = json.loads(ASKED_STATE_FILE.read_text(encoding="utf-8"))
@@ -114,7 +114,7 @@ def test_what_is_measured_of_a_reader_is_counted_over_all_pairs():
     assert (found.f1["replaces"], found.f1["unrelated"], found.f1["plans"]) == (0.5, 0.5, 0.0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.torch
 def test_a_reader_is_trained_stopped_gone_on_with_exported_and_read(tmp_path):
     torch = pytest.importorskip("torch")

@@ -42,11 +42,13 @@ def written(rows):
     return set().union(*(runs(text) for text in (*texts, *asked)))
 
 
+@pytest.mark.slow
 def test_no_eight_words_in_a_row_are_trained_on_and_developed_on(trained, development):
     assert len(development) > 10_000
     assert trained & development == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_no_eight_words_in_a_row_are_those_of_an_evaluation_set(trained, development, name):
     if not (SHARED / name).exists():

@@ -111,6 +111,7 @@ def fitted(tmp_path):
     return fit
 
 
+@pytest.mark.slow
 def test_each_kind_of_scope_and_of_search_has_a_curve_of_its_own(fitted):
     fits = fitted(2400)
     found, by_words = fits["balanced"], fits["fast"]

@@ -48,6 +48,7 @@ def test_every_bundled_model_has_a_recipe_that_names_its_revision():
     assert {name: read_recipe(name).bundled for name in NAMES} == revisions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_names_commands_configurations_and_data_that_exist(ekphory, name):
     recipe = read_recipe(name)
@@ -132,7 +133,7 @@ def write_recipe(path, base, data, *, source):
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.torch
 def test_a_recipe_is_run_to_its_end_and_no_finished_step_again(ekphory, base, data, tmp_path):
     path, output = tmp_path / "tiny.toml", tmp_path / "made"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from importlib.metadata import entry_points
-from typing import Annotated
+from typing import Annotated, NoReturn, cast
 
 import typer
+import typer.main
 
 from ekphory import __version__
 from ekphory.cli.capture_commands import (
@@ -234,7 +237,13 @@ def _register(application: typer.Typer, entries: tuple[Entry, ...]) -> None:
 app = _make_application()
 
 
+@cache
+def root_command() -> Callable[..., NoReturn]:
+    """Return the command line as something to call; to make it takes longer than most commands."""
+    return cast("Callable[..., NoReturn]", typer.main.get_command(app))
+
+
 def main() -> None:
     """Run the command line; the process ends with its exit code."""
     make_unprintable_harmless()
-    app(prog_name="ekphory")
+    root_command()(prog_name="ekphory")

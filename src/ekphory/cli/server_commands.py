@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -24,6 +25,7 @@ from ekphory.types import to_plain_data
 if TYPE_CHECKING:
     from ekphory.catalog.access_keys import AccessKeys, Rights
     from ekphory.config import Settings
+    from ekphory.mcp_server.memmachine import Toolset
     from ekphory.server.serving import Listening
 
 
@@ -214,12 +216,38 @@ def _check_unused(address: HttpAddress, offered: OfferedTools) -> None:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class StdioSession:
+    """What is offered to the process at the other end of two pipes.
+
+    Attributes:
+        settings: The store, its models, and the scope that every call is bound to.
+        toolset: Which tools are offered.
+        catalog: File of the catalog; None for one in the store's directory.
+    """
+
+    settings: Settings
+    toolset: Toolset
+    catalog: Path | None
+
+
+SESSION_TAKER: ContextVar[Callable[[StdioSession], None] | None] = ContextVar(
+    "SESSION_TAKER", default=None
+)
+"""Takes a session in place of this process's own pipes; the resident process sets it."""
+
+
 def _serve_stdio(settings: Settings, offered: OfferedTools, address: HttpAddress) -> None:
+    session = StdioSession(settings, offered.tools, address.catalog)
+    take = SESSION_TAKER.get()
+    if take is not None:
+        take(session)
+        return
     try:
         from ekphory.mcp_server.transports import serve_stdio
     except ModuleNotFoundError as error:
         raise MissingExtra("mcp", "ekphory mcp") from error
-    serve_stdio(settings, offered.tools, catalog=address.catalog)
+    serve_stdio(session.settings, session.toolset, catalog=session.catalog)
 
 
 def _serve_http(

@@ -167,7 +167,7 @@ class Calls:
         if caller is not None:
             caller.check_rights(tool.needed)
         given = check_arguments(tool, arguments)
-        with self._memories.open(scope_for(caller, self._scope)) as memory:
+        with self._memories.use(scope_for(caller, self._scope)) as memory:
             answered: Answered = tool.run(memory, given)
         return answered
 

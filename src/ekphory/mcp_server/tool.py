@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -113,12 +115,19 @@ def scope_for(caller: Caller | None, configured: Scope) -> Scope:
 class Memories:
     """An open store; its models are loaded once and shared by all scopes."""
 
-    def __init__(self, settings: Settings, *, catalog: Path | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        catalog: Path | None = None,
+        turn: AbstractContextManager[object] | None = None,
+    ) -> None:
         """Open the store, and make it where there is none.
 
         Args:
             settings: The store, its models, and what is learnt from what is added.
             catalog: File of the catalog; None for one in the store's directory.
+            turn: Held while a handle is in use; None where nobody else has to be waited for.
 
         Raises:
             EkphoryError: The store or a model cannot be used.
@@ -128,11 +137,22 @@ class Memories:
         self._learnt = read_learnt(settings.extraction)
         self._service: MemoryService | None = None
         self._models = load_models(settings)
-        self._handles = Handles(settings.store, self._models)
+        self._turn = nullcontext() if turn is None else turn
+        self._opening = threading.Lock()
+        self._handles: Handles | None = None
+        self._keep_open()
 
-    def open(self, scope: Scope) -> Memory:
-        """Open a handle, which costs microseconds; to be closed after use."""
-        return self._handles.open(scope, surface="mcp")
+    @contextmanager
+    def use(self, scope: Scope) -> Iterator[Memory]:
+        """Open a handle for the block, which costs microseconds."""
+        with self._turn, self._keep_open().open(scope, surface="mcp") as memory:
+            yield memory
+
+    def _keep_open(self) -> Handles:
+        with self._opening:
+            if self._handles is None:
+                self._handles = Handles(self._store, self._models)
+            return self._handles
 
     def service(self) -> MemoryService:
         """Return the service over the store, which knows its projects; opens the catalog.
@@ -150,10 +170,13 @@ class Memories:
         return self._service
 
     def close(self) -> None:
-        """Let the store close, once every write has been finished."""
+        """Let the store close, once every write has been finished; a later use opens it again."""
         if self._service is not None:
             self._service.close()
-        self._handles.close()
+        with self._opening:
+            handles, self._handles = self._handles, None
+        if handles is not None:
+            handles.close()
 
 
 # Stored memories in answers.

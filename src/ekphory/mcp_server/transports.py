@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging.config
 import signal
+import socket
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 import anyio
 import anyio.to_thread
@@ -97,13 +98,34 @@ def serve_stdio(settings: Settings, toolset: Toolset, *, catalog: Path | None = 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     logging.config.dictConfig(LOG)
     memories = Memories(settings, catalog=catalog)
+    _serve_lines(memories, settings, toolset)
+
+
+def serve_connection(
+    connection: socket.socket, memories: Memories, settings: Settings, toolset: Toolset
+) -> None:
+    """Serve the other end of a socket as `serve_stdio` serves two pipes; closes `memories`."""
+    with (
+        connection.makefile("r", encoding="utf-8", errors="replace") as incoming,
+        connection.makefile("w", encoding="utf-8") as outgoing,
+    ):
+        _serve_lines(memories, settings, toolset, (incoming, outgoing))
+
+
+def _serve_lines(
+    memories: Memories,
+    settings: Settings,
+    toolset: Toolset,
+    streams: tuple[TextIO, TextIO] | None = None,
+) -> None:
     calls = Calls(memories, tools_of(toolset, memories), configured_scope(settings))
     server = protocol_server(calls, caller_of=lambda _: None, on_end=memories.close)
-    anyio.run(_serve, server)
+    anyio.run(_serve, server, streams)
 
 
-async def _serve(server: Server[None]) -> None:
-    async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as tasks:
+async def _serve(server: Server[None], streams: tuple[TextIO, TextIO] | None) -> None:
+    lines = stdio_server(*map(anyio.wrap_file, streams)) if streams else stdio_server()
+    async with lines as (incoming, outgoing), anyio.create_task_group() as tasks:
         send, receive = anyio.create_memory_object_stream[Incoming](0)
         tasks.start_soon(hand_on, incoming, send, outgoing.send)
         async with receive:

@@ -196,6 +196,7 @@ def test_the_weights_say_nearly_what_they_said_before_they_were_exported(source,
         assert after == pytest.approx(before, abs=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ekphory-rerank-small", "ekphory-rerank-tiny"])
 def test_a_bundled_reranker_unpacks_to_weights_that_say_the_same(name, tmp_path):
     unpack_reranker(bundled_directory(name), tmp_path)

@@ -28,7 +28,13 @@ was_moved() {
 }
 
 install() {
-    .venv/bin/python -m pip install --quiet "$@"
+    .venv/bin/python -m pip install --quiet --no-compile "$@"
+}
+
+# On all cores, which pip does on one. What cannot be compiled is never imported: packages bring
+# templates and files of other Pythons along.
+compile_all() {
+    .venv/bin/python -m compileall -qq -j 0 .venv/lib || true
 }
 
 if was_moved || ! .venv/bin/python -c "$suitable" >/dev/null 2>&1; then
@@ -49,3 +55,4 @@ else
     echo "Installing ekphory, its lab and what its tests use into .venv"
     install --editable ".[$EXTRAS]" --editable lab
 fi
+compile_all

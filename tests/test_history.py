@@ -512,7 +512,7 @@ def test_a_repair_removes_what_killed_writes_left(store_path):
 
 @needs_faketime
 @pytest.mark.slow
-@pytest.mark.parametrize("back", ["-30s", "-400d"])
+@pytest.mark.parametrize("back", ["-30s", pytest.param("-400d", marks=pytest.mark.long)])
 def test_a_purge_holds_when_the_clock_has_gone_back(store_path, back):
     run(store_path, "first", "the first memory")
     run(store_path, *HUNTER)

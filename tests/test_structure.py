@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -78,10 +77,6 @@ BLOCKS = (
     *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith),
     *(ast.Try, ast.TryStar, ast.Match),
 )
-NO_CODE = {
-    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
-    *(tokenize.ENCODING, tokenize.ENDMARKER),
-}
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -159,16 +154,15 @@ def modules(paths: list[Path]) -> list[Path]:
 
 @cache
 def code_lines(path: Path) -> int:
-    """Lines that hold a token other than a comment or a docstring."""
+    """Lines that hold more than a comment or a docstring."""
     documented: set[int] = set()
     for node in ast.walk(tree_of(path)):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
                 documented.update(range(child.lineno, (child.end_lineno or 0) + 1))
-    with path.open("rb") as stream:
-        tokens = [each for each in tokenize.tokenize(stream.readline) if each.type not in NO_CODE]
-    lines = {line for each in tokens for line in range(each.start[0], each.end[0] + 1)}
-    return len(lines - documented)
+    lines = enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+    held = {number for number, line in lines if line.strip() and not line.lstrip().startswith("#")}
+    return len(held - documented)
 
 
 def words(name: str) -> set[str]:

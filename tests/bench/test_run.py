@@ -57,6 +57,7 @@ def test_every_layout_is_measured_at_every_size_and_each_system_has_all_its_figu
     assert {"open scope", "search pools", "fuse", "rest"} <= set(report.sizes[0].systems[0].stages)
 
 
+@pytest.mark.long
 def test_the_report_is_told_as_json_tables_and_lines(report):
     plain = json.loads(json.dumps(asdict(report)))
     assert plain["sizes"][1]["systems"][0]["recall"]["10"] == 1.0

@@ -35,7 +35,7 @@ def test_the_demo_shows_searches_stages_history_questions_and_chains_hop_by_hop(
         assert any(part in line for line in lines), part
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_kept_demo_can_be_asked_further_and_most_of_its_questions_are_answered(ekphory, tmp_path):
     report = ekphory.json("demo", "--keep", str(tmp_path / "mara"))
     assert (report["added"], len(report["questions"])) == (127, 17)

@@ -145,7 +145,7 @@ def knowing_the_answers(dataset):
     return running_service(answer)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_gate_is_learned_on_each_feature_and_written(train, training_folder, tmp_path):
     target = tmp_path / "gate.json"
     with knowing_the_answers(gate_conversations(training_folder)) as service:
@@ -161,7 +161,7 @@ def test_a_gate_is_learned_on_each_feature_and_written(train, training_folder, t
     assert file.measured["other training conversations, questions"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_service_that_knows_the_answers_gets_a_steep_curve_and_a_picture(
     train, training_folder, tmp_path
 ):

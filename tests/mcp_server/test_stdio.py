@@ -96,13 +96,16 @@ def test_memmachines_tools_are_offered_on_request(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "how",
+    ["SIGKILL", *(pytest.param(end, marks=pytest.mark.long) for end in ("SIGTERM", "SIGINT"))],
+)
 def test_what_was_acknowledged_outlives_any_end(raw, tmp_path, how):
     first = raw()
     for number in range(2, 7):
         reply = first.answer(remembering(number, f"note {number}"))
         assert reply["result"]["structuredContent"]["status"] == "added"
-    first.process.send_signal(how)
+    first.process.send_signal(signal.Signals[how])
     first.process.wait(timeout=10)
     with over_stdio(tmp_path / "store") as agent:
         assert agent.data("list")["total"] == 5

@@ -79,6 +79,7 @@ def test_without_a_known_key_nobody_comes_in_and_a_revoked_one_is_refused_at_onc
         assert httpx.post(url, headers=wrong).status_code == 401
 
 
+@pytest.mark.long
 def test_on_a_loopback_address_only_this_machine_comes_in_without_a_key(tmp_path):
     with listening(tmp_path / "store", "--user", "mara") as told:
         with over_http(told["url"]) as agent:

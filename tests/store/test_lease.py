@@ -103,7 +103,7 @@ def test_of_writers_that_make_the_first_lease_at_the_same_moment_one_holds_it(
     assert outcomes_of_a_race(*writers) == ["held", "refused", "refused"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_of_two_processes_that_find_a_lease_run_out_one_takes_it(tmp_path, start_child):
     paths = [tmp_path / str(number) for number in range(8)]
     for path in paths:

@@ -217,6 +217,7 @@ def test_base_weights_that_cannot_be_loaded_leave_no_target(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_the_anchor_keeps_vectors_near_those_of_the_base_model(base, tmp_path):
     class Itself:
         def encode(self, texts):

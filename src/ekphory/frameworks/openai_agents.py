@@ -112,7 +112,7 @@ def _iterate_words(value: object) -> Iterator[str]:
 _ALL = 2**31 - 1
 
 
-class EkphorySession(SessionABC):
+class EkphorySession(SessionABC):  # type: ignore[misc]  # its package is not read: that takes longest
     """A dialogue in the scope of a memory, for `Runner.run(agent, input, session=…)`.
 
     Every item comes back equal and in order: messages, calls of tools and their output, reasoning.

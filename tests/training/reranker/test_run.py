@@ -217,6 +217,7 @@ def test_a_model_of_some_layers_follows_the_whole_one(base, tmp_path):
         with_layers(load_cross_encoder(base), [0, 2])
 
 
+@pytest.mark.long
 def test_a_model_goes_on_following_another_one(base, short, longer, tmp_path):
     followed, _ = longer
 

@@ -41,6 +41,24 @@ def test_a_passage_knows_where_it_came_from(memory, house):
     assert cellar.session == (house / "guide.md").as_posix()
 
 
+@pytest.mark.parametrize(
+    ("name", "pool"),
+    [
+        ("mistakes.md", "agent_mistakes"),
+        ("notes/Mistakes/deploy.md", "agent_mistakes"),
+        ("TOOLS.md", "agent_tools"),
+        ("mistakes/tools.txt", "agent_tools"),
+        ("rules.md", "reference_library"),
+        ("my mistakes.md", "reference_library"),
+        ("tools/build.html", "reference_library"),
+    ],
+)
+def test_a_files_name_or_folder_says_which_pool_it_belongs_to(memory, file, tmp_path, name, pool):
+    file(f"docs/{name}", "<p>The deploy of May lost the index.</p>")
+    import_documents(memory, tmp_path / "docs")
+    assert [record.pool for record in memory.list()] == [pool]
+
+
 def test_a_section_is_found_by_the_words_of_the_headings_above_it(memory, file):
     roof = "It was laid in copper. " * 30 + "\n\n" + "Rain runs to the east. " * 30
     file("books/a.md", f"# Lighthouse\n\n## Cupola\n\n{roof}\n")

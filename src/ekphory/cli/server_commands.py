@@ -195,7 +195,8 @@ def mcp(
     """Offer the memories of one scope as tools, over the Model Context Protocol.
 
     The scope is fixed here, or by the access key of an HTTP request; no model can change it. Over
-    stdio, standard output carries the protocol alone. The log goes to standard error.
+    stdio, standard output carries the protocol alone, and a resident process serves where one runs;
+    where none does, the log goes to standard error.
     """
     settings = settings_for(where)
     with _say_stopped():

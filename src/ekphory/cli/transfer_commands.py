@@ -69,7 +69,7 @@ class DocumentFlags:
     pool: Annotated[
         str | None,
         _document_option(
-            help="Where they go; else reference_library, and source code reference_code."
+            help="Where they go; else by their names, reference_code or reference_library."
         ),
     ] = None
     name: Annotated[

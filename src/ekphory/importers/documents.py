@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from ekphory.documents.blocks import (
@@ -204,13 +204,30 @@ def _exists(path: Path) -> bool:
         return True
 
 
+_POOLS_BY_NAME = {"mistakes": "agent_mistakes", "tools": "agent_tools"}
+"""Pools of documents by the name of a document, or of a folder that it lies in."""
+
+
+def _pool_by_name(name: str) -> str | None:
+    """Return the pool that a document's path names; None where it names none.
+
+    Rules enter every later prompt, so no file's name makes one.
+    """
+    path = PurePosixPath(name.lower())
+    if path.suffix not in {".md", ".markdown", ".txt", ".rst"}:
+        return None
+    nearest_first = (path.stem, *reversed(path.parent.parts))
+    return next((_POOLS_BY_NAME[each] for each in nearest_first if each in _POOLS_BY_NAME), None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentOptions:
     """What an import of documents does beyond reading them.
 
     Attributes:
-        pool: Where the passages go; None for `reference_code` with source code, and for
-            `reference_library` with all else, code in a document too.
+        pool: Where the passages go; None for `agent_mistakes` with what is named `mistakes` or lies
+            in a folder of that name, `agent_tools` with what is named `tools`, `reference_code`
+            with source code, and `reference_library` with all else, code in a document too.
         name: What names the documents in the store; None for the path of their folder. With a
             name of their own they stay the same when the folder is moved, or on another machine.
         gone: What becomes of documents that were imported and are no longer there.
@@ -402,7 +419,7 @@ class _Import:
             message = "its name is not UTF-8. Rename it."
             self._tally.fail(Unreadable(repr(file.name), "file", message))
             return None
-        pool = self._options.pool or reader.pool
+        pool = self._options.pool or _pool_by_name(file.name) or reader.pool
         return ImportedDocument(file, reader, f"{self._name}/{file.name}", pool)
 
     def _find_known(self, sessions: Sequence[str]) -> dict[str, _Known]:

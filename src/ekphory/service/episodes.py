@@ -32,6 +32,7 @@ from ekphory.memory import Memory
 from ekphory.scope import SCOPE_FIELDS
 from ekphory.search import MOST_HITS, SearchResult
 from ekphory.service.handles import Handles, Place
+from ekphory.service.summary import MOST_SUMMARISED, Summaries
 from ekphory.store.protocol import Order
 from ekphory.types import MemoryRecord, MemoryType, Scalar, now_utc, to_utc
 
@@ -307,11 +308,13 @@ class FoundEpisodes:
     Attributes:
         long_term: What answers, the likeliest first, without what is in `short_term`.
         short_term: The newest episodes, in the order in which they were said.
+        summary: Of what was said before them in the same session; empty where nothing was.
         result: What the search gave; None where long-term memory is switched off.
     """
 
     long_term: tuple[Episode, ...]
     short_term: tuple[Episode, ...]
+    summary: str
     result: SearchResult | None
 
 
@@ -391,9 +394,10 @@ _SESSION_KEY = "session_id"
 class Episodes:
     """The verbs of episodic memory."""
 
-    def __init__(self, handles: Handles, uids: Uids) -> None:
+    def __init__(self, handles: Handles, uids: Uids, summaries: Summaries) -> None:
         self._handles = handles
         self._uids = uids
+        self._summaries = summaries
 
     def add(
         self, place: Place, messages: Sequence[EpisodeMessage], *, kind: MemoryType | None = None
@@ -428,8 +432,9 @@ class Episodes:
         condition = self._uids.read_filter(place, query.filter)
         with self._handles.episodes(place, surface="server") as memory:
             newest = _newest(memory, condition, query.limit) if switches.short_term else ()
+            summary = self._summarise(place, memory, condition, newest)
             if not switches.long_term:
-                return FoundEpisodes((), tuple(map(Episode, newest)), None)
+                return FoundEpisodes((), tuple(map(Episode, newest)), summary, None)
             result = memory.search(
                 query.text,
                 # So many more that as many are left without the newest.
@@ -455,8 +460,30 @@ class Episodes:
         return FoundEpisodes(
             tuple(found[: query.limit]),
             tuple(Episode(record, scores.get(record.id)) for record in newest),
+            summary,
             result,
         )
+
+    def _summarise(
+        self,
+        place: Place,
+        memory: Memory,
+        condition: Filter | None,
+        shown: Sequence[MemoryRecord],
+    ) -> str:
+        """Sum up what was said before the newest episodes, in the session of the last of them."""
+        if len(shown) < SHORT_TERM_EPISODES:
+            return ""
+        last = shown[-1]
+        session = Field("session")
+        of_session = (
+            IsNull(session) if last.session is None else Comparison(session, "eq", last.session)
+        )
+        where = of_session if condition is None else And((of_session, condition))
+        found = memory.list(filter=where, limit=MOST_SUMMARISED + len(shown))
+        known = {record.id for record in shown}
+        before = [record for record in reversed(found) if record.id not in known]
+        return self._summaries.summarise(f"{place.session_key}\0{where}", before)
 
     def page(self, place: Place, condition: str, *, limit: int, offset: int) -> list[MemoryRecord]:
         """Read the episodes that fulfil a condition, in the order in which they were said."""

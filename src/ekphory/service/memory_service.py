@@ -29,6 +29,7 @@ from ekphory.service.inspection import Inspection
 from ekphory.service.learning import ExtractionSettings, Learning
 from ekphory.service.semantic import Feature, Features
 from ekphory.service.sets import Categories, SemanticSets
+from ekphory.service.summary import Summaries
 from ekphory.store.protocol import StoreHealth
 from ekphory.types import Trace
 
@@ -147,7 +148,8 @@ class MemoryService:
         # Asked for every request: never to wait behind a write of this process.
         self._key_database = Database(path)
         self.keys = AccessKeys(self._key_database)
-        self.episodes = Episodes(self._handles, self.uids)
+        self._summaries = Summaries(models.chat)
+        self.episodes = Episodes(self._handles, self.uids, self._summaries)
         self.inspection = Inspection(self._handles, self.uids)
         self.sets = SemanticSets(self._database, models)
         self.categories = Categories(self._database, self.sets)
@@ -283,6 +285,7 @@ class MemoryService:
     def close(self) -> None:
         """Finish every write, and close the store and the catalog."""
         self.extraction.close()
+        self._summaries.close()
         self._handles.close()
         for database in (self._lasting_less, self._key_database, self._database):
             database.close()

@@ -194,7 +194,10 @@ class ShortTermMemory(BaseModel):
     """The newest episodes, in the order in which they were said."""
 
     episodes: list[FoundEpisode]
-    episode_summary: list[str]
+    episode_summary: Annotated[
+        list[str],
+        Field(description="One text: what was said in the same session before these episodes."),
+    ]
 
 
 class EpisodicMemory(BaseModel):
@@ -330,8 +333,8 @@ def found_episodes(found: FoundEpisodes, place: Place, uids: Uids) -> EpisodicMe
         long_term_memory=LongTermMemory(episodes=shaped[:long_term]),
         short_term_memory=ShortTermMemory(
             episodes=shaped[long_term:],
-            # MemMachine's clients expect one text; nothing here sums up.
-            episode_summary=[""],
+            # MemMachine's clients expect one text, empty where nothing was said before.
+            episode_summary=[found.summary],
         ),
     )
 

@@ -47,6 +47,16 @@ def test_a_dialogue_is_captured_without_its_secret(agent):
     assert answer["redactions"] == 1
 
 
+def test_many_are_remembered_at_once_and_one_that_cannot_be_is_refused_by_itself(agent):
+    given = [{"text": "Tea is in the tin"}, {"text": " "}, {"text": "Salt is in the jar"}]
+    answer = agent.data("remember_many", memories=given)
+    assert (answer["added"], answer["already_there"]) == (2, 0)
+    (refused,) = answer["refused"]
+    assert (refused["index"], refused["problem"][:4]) == (1, "text")
+    assert agent.data("list")["total"] == 2
+    assert "memories" in agent.refusal("remember_many", memories=[])
+
+
 def test_what_is_like_a_memory_is_shown(agent):
     agent.call("remember", text="The dog is called Biscuit", id="dog")
     agent.call("remember", text="Biscuit is a brown dog", id="brown")

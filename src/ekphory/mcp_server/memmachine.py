@@ -13,7 +13,15 @@ from ekphory.errors import InvalidInput, MemoryNotFound
 from ekphory.filters.grammar import format_filter
 from ekphory.filters.tree import Comparison, In, IsNull, MetadataField, Or
 from ekphory.filters.tree import Field as StoredField
-from ekphory.mcp_server.memory_tools import EXPLAIN, FORGET, LIST, RECALL, REMEMBER, UPDATE
+from ekphory.mcp_server.memory_tools import (
+    EXPLAIN,
+    FORGET,
+    LIST,
+    RECALL,
+    REMEMBER,
+    REMEMBER_MANY,
+    UPDATE,
+)
 from ekphory.mcp_server.pool_tools import POOL_TOOLS
 from ekphory.mcp_server.revision_tools import REVISION_TOOLS
 from ekphory.mcp_server.tool import (
@@ -307,5 +315,5 @@ def tools_of(toolset: Toolset, memories: Memories) -> tuple[AnyTool, ...]:
     if toolset == "ekphory":
         return _OWN
     if toolset == "agents":
-        return (*_OWN, *REVISION_TOOLS, *POOL_TOOLS)
+        return (*_OWN, *REVISION_TOOLS, *POOL_TOOLS, REMEMBER_MANY)
     return memmachine_tools(memories.service())

@@ -107,6 +107,51 @@ REMEMBER = Tool(
 )
 
 
+# The tool `remember_many`: keep up to a hundred at once.
+
+
+class RememberMany(Arguments):
+    """Memories to keep."""
+
+    memories: Annotated[list[Remember], Field(min_length=1, max_length=100)]
+
+
+class RefusedMemory(McpAnswer):
+    """One that was not kept."""
+
+    index: Annotated[int, Field(description="Its place among those given, from 0.")]
+    problem: str
+
+
+class RememberedMany(McpAnswer):
+    """What became of them."""
+
+    added: int
+    already_there: int
+    refused: list[RefusedMemory]
+
+
+def _remember_many(memory: Memory, given: RememberMany) -> Answered:
+    records = [each.model_dump(exclude_none=True) for each in given.memories]
+    report = memory.add_many(records)
+    refused = [RefusedMemory(index=each.index, problem=each.message) for each in report.failed]
+    data = RememberedMany(added=report.added, already_there=report.skipped, refused=refused)
+    told = f"{report.added} remembered, {report.skipped} already there, {len(refused)} refused."
+    return Answered(data, (told,))
+
+
+REMEMBER_MANY = Tool(
+    name="remember_many",
+    title="Remember many",
+    use="Keep up to a hundred memories in one call, each as remember takes it. One that cannot be "
+    "kept is refused by itself; the others are on disk when the call returns.",
+    effect="adds",
+    arguments=RememberMany,
+    answer=RememberedMany,
+    run=_remember_many,
+)
+
+
 # The tool `recall`: find the memories that answer a question.
 
 

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.mcp_server.lines import Lines, request
 
 from ekphory import resident
 
@@ -246,40 +247,22 @@ def test_what_it_cannot_do_is_not_asked_of_it(command):
     assert resident.run_command(command.split()) is None
 
 
-class McpSession:
-    """`ekphory mcp` of a home, spoken to line by line."""
+class McpSession(Lines):
+    """`ekphory mcp` of a home."""
 
     def __init__(self, home, *arguments):
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "ekphory", "mcp", "--store", str(home.store), *arguments],
-            env=home.environment,
-            cwd=home.path,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        client = {"name": "test", "version": "1"}
-        self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
-        self.send({"method": "notifications/initialized"})
+        command = [sys.executable, "-m", "ekphory", "mcp", "--store", str(home.store), *arguments]
+        super().__init__(command, environment=home.environment, folder=home.path)
 
-    def send(self, message):
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-        self.process.stdin.flush()
-
-    def ask(self, method, **params):
-        self.send({"id": 1, "method": method, "params": params})
-        return json.loads(self.process.stdout.readline())["result"]
+    def tools(self):
+        return [tool["name"] for tool in self.answer(request(2, "tools/list"))["result"]["tools"]]
 
     def call(self, tool, **arguments):
-        return self.ask("tools/call", name=tool, arguments=arguments)["structuredContent"]
+        asked = request(2, "tools/call", name=tool, arguments=arguments)
+        return self.answer(asked)["result"]["structuredContent"]
 
     def recalled(self, query):
         return [hit["text"] for hit in self.call("recall", query=query)["hits"]]
-
-    def end(self):
-        out, err = self.process.communicate(timeout=30)
-        return self.process.returncode, out, err
 
 
 @pytest.fixture
@@ -293,8 +276,7 @@ def open_session(running):
 
     yield start
     for each in started:
-        each.process.kill()
-        each.process.communicate()
+        each.kill()
 
 
 def test_a_session_over_stdio_is_served_by_the_resident_process(running, open_session):
@@ -326,9 +308,20 @@ def test_a_session_ends_aloud_when_the_resident_process_does(running, open_sessi
     assert "The resident process has ended" in session.process.stderr.read()
 
 
+@pytest.mark.parametrize(
+    "wrong", [("--nonsense",), ("--port", "8090"), ("--tools", "none"), ("--store", ".bashrc")]
+)
+def test_a_session_that_cannot_be_is_refused_as_without_it(running, wrong):
+    (running.path / ".bashrc").write_text("no store")
+    with_it, without = running.run("mcp", *wrong), running.run("mcp", *wrong, EKPHORY_DAEMON="0")
+    assert (with_it.stdout, with_it.stderr) == (without.stdout, without.stderr)
+    assert with_it.returncode == without.returncode > 0
+    assert running.status()["sessions"] == 0
+
+
 def test_what_needs_a_catalog_is_served_alone(running, open_session):
     session = open_session("--tools", "memmachine")
-    assert session.ask("tools/list")["tools"][0]["name"] == "add_memory"
+    assert session.tools()[0] == "add_memory"
     assert running.status()["sessions"] == 0
 
 

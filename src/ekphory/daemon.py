@@ -146,21 +146,22 @@ class Daemon:
                 connection.settimeout(_ASK_SECONDS)
                 resident.send(connection, answer)
             except (OSError, resident.NoResident):
-                self._end_session(connection)
                 return  # the caller is gone, or is none of ours
-            session = self._sessions.get(connection)
-            if session is not None:
-                connection.settimeout(None)
-                try:
-                    session.serve(connection)
-                finally:
-                    self._end_session(connection)
+            finally:
+                self._serve_session(connection)
 
-    def _end_session(self, connection: socket.socket) -> None:
-        with self._turn:
-            session = self._sessions.pop(connection, None)
-            self._last = self._clock()
-        if session is not None:
+    def _serve_session(self, connection: socket.socket) -> None:
+        """Serve the session that was begun on a connection, if one was, until it ends."""
+        session = self._sessions.get(connection)
+        if session is None:
+            return
+        try:
+            connection.settimeout(None)
+            session.serve(connection)
+        finally:
+            with self._turn:
+                del self._sessions[connection]
+                self._last = self._clock()
             session.memories.close()
 
     def _answer(self, request: Mapping[str, Any], connection: socket.socket) -> Mapping[str, Any]:
@@ -252,7 +253,7 @@ class Daemon:
             handle.close()
         for session in self._sessions.values():
             if session.settings.store == store:
-                session.memories.close()
+                session.memories.release()
 
     def _close_all(self) -> None:
         for store in list(self._stores):

@@ -47,10 +47,12 @@ def test_a_passage_knows_where_it_came_from(memory, house):
         ("mistakes.md", "agent_mistakes"),
         ("notes/Mistakes/deploy.md", "agent_mistakes"),
         ("TOOLS.md", "agent_tools"),
-        ("mistakes/tools.txt", "agent_tools"),
+        ("tools-of-ben.txt", "agent_tools"),
+        ("mistakes/tools.txt", "agent_mistakes"),
         ("rules.md", "reference_library"),
         ("my mistakes.md", "reference_library"),
-        ("tools/build.html", "reference_library"),
+        ("tools/saw.md", "reference_library"),
+        ("mistakes/build.html", "reference_library"),
     ],
 )
 def test_a_files_name_or_folder_says_which_pool_it_belongs_to(memory, file, tmp_path, name, pool):

@@ -3,61 +3,18 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 
 import pytest
 
 from .connected import KEPT, PROGRAM, ended, over_stdio
+from .lines import Lines, request
 
 pytestmark = pytest.mark.slow
 
 
-def request(number, method, **params):
-    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-
-
 def remembering(number, text):
     return request(number, "tools/call", name="remember", arguments={"text": text})
-
-
-HELLO = request(
-    1,
-    "initialize",
-    protocolVersion="2025-06-18",
-    capabilities={},
-    clientInfo={"name": "test", "version": "1"},
-)
-
-
-class Raw:
-    """The process, spoken to line by line."""
-
-    def __init__(self, store):
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, "--store", str(store)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=KEPT,
-        )
-        self.answer(HELLO)
-        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def send(self, message):
-        line = message if isinstance(message, str) else json.dumps(message)
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-
-    def answer(self, message):
-        self.send(message)
-        return json.loads(self.process.stdout.readline())
-
-    def end(self):
-        """Close the pipe, and return the exit code, other standard output, and the log."""
-        out, err = self.process.communicate(timeout=60)
-        return self.process.returncode, out, err
 
 
 @pytest.fixture
@@ -65,13 +22,13 @@ def raw(tmp_path):
     started = []
 
     def start():
-        started.append(Raw(tmp_path / "store"))
+        command = [sys.executable, "-c", PROGRAM, "--store", str(tmp_path / "store")]
+        started.append(Lines(command, environment=KEPT))
         return started[-1]
 
     yield start
     for each in started:
-        each.process.kill()
-        each.process.communicate()
+        each.kill()
 
 
 def test_an_agent_remembers_in_one_process_and_recalls_in_the_next(tmp_path):

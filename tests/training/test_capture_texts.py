@@ -8,6 +8,7 @@ import pytest
 
 from ekphory.errors import DatasetError
 from ekphory.models.captures import MESSAGE_CLASSES
+from ekphory.models.onnx_embedder import load_bundled
 from ekphory_lab.training.capture_texts import read_marks, read_transcripts, transcripts_for
 
 from .test_conversations_stay_apart import SHARED, runs
@@ -89,3 +90,25 @@ def test_no_eight_words_in_a_row_are_those_of_the_evaluation_set():
     assert not {run for text in measured for run in runs(text)} & {
         run for text in written for run in runs(text)
     }
+
+
+@pytest.mark.slow
+def test_no_sentence_that_is_kept_says_nearly_what_one_of_the_evaluation_set_says():
+    path = SHARED / "capture_dev" / "transcripts.jsonl.gz"
+    if not path.exists():
+        pytest.skip("benchmark data is not beside the repository (../shared/data)")
+    measured = []
+    for line in gzip.decompress(path.read_bytes()).decode().splitlines():
+        transcript = json.loads(line)
+        for label in transcript["keep"]:
+            measured.append(label["about"])
+            measured += [transcript["messages"][place]["content"] for place in label["evidence"]]
+    trained = [
+        message.message.text
+        for transcript in read_transcripts()
+        for message in transcript.messages
+        if message.class_ and len(message.message.text.split()) > 3
+    ]
+    embedder = load_bundled()
+    nearness = embedder.encode(trained) @ embedder.encode(measured).T
+    assert nearness.max() < 0.77

@@ -204,20 +204,20 @@ def _exists(path: Path) -> bool:
         return True
 
 
-_POOLS_BY_NAME = {"mistakes": "agent_mistakes", "tools": "agent_tools"}
-"""Pools of documents by the name of a document, or of a folder that it lies in."""
+_NOTES = frozenset({".md", ".markdown", ".txt", ".rst"})
 
 
 def _pool_by_name(name: str) -> str | None:
-    """Return the pool that a document's path names; None where it names none.
+    """Return the pool that the path of a note names, as Memory-Spark reads it; else None.
 
     Rules enter every later prompt, so no file's name makes one.
     """
     path = PurePosixPath(name.lower())
-    if path.suffix not in {".md", ".markdown", ".txt", ".rst"}:
+    if path.suffix not in _NOTES:
         return None
-    nearest_first = (path.stem, *reversed(path.parent.parts))
-    return next((_POOLS_BY_NAME[each] for each in nearest_first if each in _POOLS_BY_NAME), None)
+    if "mistakes" in (path.stem, *path.parent.parts):
+        return "agent_mistakes"
+    return "agent_tools" if path.stem == "tools" or path.stem.startswith("tools-") else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,9 +225,10 @@ class DocumentOptions:
     """What an import of documents does beyond reading them.
 
     Attributes:
-        pool: Where the passages go; None for `agent_mistakes` with what is named `mistakes` or lies
-            in a folder of that name, `agent_tools` with what is named `tools`, `reference_code`
-            with source code, and `reference_library` with all else, code in a document too.
+        pool: Where the passages go; None for `agent_mistakes` with notes named `mistakes` or in
+            a folder of that name, `agent_tools` with notes named `tools` or `tools-…`,
+            `reference_code` with source code, and `reference_library` with all else, code in a
+            document too.
         name: What names the documents in the store; None for the path of their folder. With a
             name of their own they stay the same when the folder is moved, or on another machine.
         gone: What becomes of documents that were imported and are no longer there.

@@ -170,9 +170,13 @@ class Memories:
         return self._service
 
     def close(self) -> None:
-        """Let the store close, once every write has been finished; a later use opens it again."""
+        """Let the store close, once every write has been finished."""
         if self._service is not None:
             self._service.close()
+        self.release()
+
+    def release(self) -> None:
+        """Let the store close until it is used again."""
         with self._opening:
             handles, self._handles = self._handles, None
         if handles is not None:

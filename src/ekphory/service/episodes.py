@@ -431,8 +431,11 @@ class Episodes:
         """
         condition = self._uids.read_filter(place, query.filter)
         with self._handles.episodes(place, surface="server") as memory:
-            newest = _newest(memory, condition, query.limit) if switches.short_term else ()
-            summary = self._summarise(place, memory, condition, newest)
+            most = min(query.limit, SHORT_TERM_EPISODES) if switches.short_term else 0
+            newest = _newest(memory, condition, most) if most else ()
+            # With fewer there was nothing before them.
+            full = len(newest) == most > 0
+            summary = self._summarise(place, memory, condition, newest) if full else ""
             if not switches.long_term:
                 return FoundEpisodes((), tuple(map(Episode, newest)), summary, None)
             result = memory.search(
@@ -472,8 +475,6 @@ class Episodes:
         shown: Sequence[MemoryRecord],
     ) -> str:
         """Sum up what was said before the newest episodes, in the session of the last of them."""
-        if len(shown) < SHORT_TERM_EPISODES:
-            return ""
         last = shown[-1]
         session = Field("session")
         of_session = (
@@ -520,9 +521,9 @@ class Episodes:
             memory.forget(filter="TRUE")
 
 
-def _newest(memory: Memory, condition: Filter | None, limit: int) -> tuple[MemoryRecord, ...]:
+def _newest(memory: Memory, condition: Filter | None, most: int) -> tuple[MemoryRecord, ...]:
     """Return the newest episodes, in the order in which they were said."""
-    found = memory.search("", k=min(limit, SHORT_TERM_EPISODES), filter=condition)
+    found = memory.search("", k=most, filter=condition)
     return tuple(hit.memory for hit in reversed(found.hits))
 
 

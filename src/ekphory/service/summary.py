@@ -24,7 +24,8 @@ _LONGEST_QUOTED = 200
 _LEAST_SHARE = 0.2
 """A message that adds less, beside the one that says most, is not quoted."""
 _NEW_MESSAGES = 20
-"""After so many new ones a language model is asked again."""
+"""After so many new ones a language model is asked again. So many of the earliest it is not shown,
+so that what it wrote holds until then, also where each new message pushes one out."""
 _MOST_CONVERSATIONS = 256
 _LONGEST_READ = 24_000
 _OPTIONS = ChatOptions(max_tokens=200, temperature=0.0)
@@ -109,17 +110,23 @@ class Summaries:
             conversation: What the conversation is called among all.
             messages: In the order in which they were said.
         """
+        written = self._find_written(conversation, messages)
+        if written is None:
+            if messages and self._chat is not None:
+                self._begin_writing(self._chat, conversation, messages)
+            return quote_summary(messages)
+        last = max(place for place, each in enumerate(messages) if each.id in written.texts)
+        later = messages[last + 1 :]
+        if len(later) >= _NEW_MESSAGES and self._chat is not None:
+            self._begin_writing(self._chat, conversation, messages)
+        return "\n".join(filter(None, (written.summary, quote_summary(later))))
+
+    def _find_written(self, conversation: str, messages: Sequence[MemoryRecord]) -> _Written | None:
+        """Return what was written, if all that it was made of is there unchanged."""
         with self._guard:
             written = self._written.get(conversation)
         there = {each.id: each.text for each in messages}
-        if written is None or not written.texts.items() <= there.items():
-            written = None
-        rest = [each for each in messages if written is None or each.id not in written.texts]
-        if self._chat is not None and len(rest) >= (1 if written is None else _NEW_MESSAGES):
-            self._begin_writing(self._chat, conversation, messages)
-        if written is None:
-            return quote_summary(rest)
-        return "\n".join(filter(None, (written.summary, quote_summary(rest))))
+        return written if written and written.texts.items() <= there.items() else None
 
     def settle(self) -> None:
         """Wait for what is being written."""
@@ -135,9 +142,10 @@ class Summaries:
     def _begin_writing(
         self, chat: Chat, conversation: str, messages: Sequence[MemoryRecord]
     ) -> None:
+        read = messages[-(MOST_SUMMARISED - _NEW_MESSAGES) :]
         with self._guard:
             if conversation not in self._writing:
-                begun = self._worker.submit(self._write, chat, conversation, messages)
+                begun = self._worker.submit(self._write, chat, conversation, read)
                 self._writing[conversation] = begun
 
     def _write(self, chat: Chat, conversation: str, messages: Sequence[MemoryRecord]) -> None:

@@ -481,9 +481,9 @@ class Episodes:
             IsNull(session) if last.session is None else Comparison(session, "eq", last.session)
         )
         where = of_session if condition is None else And((of_session, condition))
-        found = memory.list(filter=where, limit=MOST_SUMMARISED + len(shown))
         known = {record.id for record in shown}
-        before = [record for record in reversed(found) if record.id not in known]
+        found = _newest(memory, where, MOST_SUMMARISED + len(shown))
+        before = [record for record in found if record.id not in known]
         return self._summaries.summarise(f"{place.session_key}\0{where}", before)
 
     def page(self, place: Place, condition: str, *, limit: int, offset: int) -> list[MemoryRecord]:

@@ -8,6 +8,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log1p, sqrt
 
 from ekphory.errors import ServiceError
@@ -17,7 +18,7 @@ from ekphory.prompting.injection import find_injection
 from ekphory.retrieval.lexical import passage_terms
 from ekphory.types import MemoryRecord
 
-MOST_SUMMARISED = 200
+MOST_SUMMARISED = 100
 """Messages before those that are shown whole; earlier ones are found by searching alone."""
 MOST_CHARACTERS = 800
 _LONGEST_QUOTED = 200
@@ -46,8 +47,8 @@ def quote_summary(messages: Sequence[MemoryRecord]) -> str:
     Functions" (2010); the weights are not fitted. It ends where a message adds little beside the
     fullest one. What tries to steer a model is left out.
     """
-    given = [each for each in messages if not find_injection(each.text).is_injection]
-    terms = [frozenset(passage_terms(each.text).tolist()) for each in given]
+    given = [each for each in messages if not _steers(each.text)]
+    terms = [_terms(each.text) for each in given]
     weights = {term: log1p(count) for term, count in Counter(t for s in terms for t in s).items()}
     lines = [_quote(each) for each in given]
     values = [sum(weights[term] for term in each) for each in terms]
@@ -66,6 +67,19 @@ def quote_summary(messages: Sequence[MemoryRecord]) -> str:
         chosen.append(best)
         covered |= terms[best]
         left -= len(lines[best]) + 1
+
+
+# Each search reads most messages that the one before read.
+
+
+@lru_cache(4_096)
+def _steers(text: str) -> bool:
+    return find_injection(text).is_injection
+
+
+@lru_cache(4_096)
+def _terms(text: str) -> frozenset[int]:
+    return frozenset(passage_terms(text).tolist())
 
 
 def _quote(message: MemoryRecord) -> str:
@@ -168,9 +182,7 @@ class Summaries:
 
 def _ask_for_summary(chat: Chat, messages: Sequence[MemoryRecord]) -> str:
     lines = [
-        escape_text(f"{each.producer}: {each.text}")
-        for each in messages
-        if not find_injection(each.text).is_injection
+        escape_text(f"{each.producer}: {each.text}") for each in messages if not _steers(each.text)
     ]
     said = "\n".join(lines)[-_LONGEST_READ:]
     request = f"{_TASK}\n\n<conversation>\n{said}\n</conversation>"

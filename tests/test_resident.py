@@ -176,6 +176,46 @@ def test_a_stale_socket_is_replaced(running):
     assert running.wait_until_running()["requests"] == 0
 
 
+ON_A_FULL_DISK = """
+import subprocess, sys
+from pathlib import Path
+from tests.test_resident import Home
+
+home = Home(Path(sys.argv[1]))
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", home.path], check=True)
+assert home.add("The spare key is under the pot").returncode == 0
+home.wait_until_running()
+filler = home.path / "filler"
+try:
+    filler.write_bytes(bytes(8_000_000))
+except OSError:
+    full = home.add("Tea is in the tin")
+    assert full.returncode == 1 and "No space left on device" in full.stderr, full
+    assert home.search("where is the spare key?") == ["The spare key is under the pot"]
+    filler.unlink()
+    assert home.add("Salt is in the jar").returncode == 0
+    print(home.status()["requests"], *sorted(home.search("salt, tea, key")), sep="; ")
+finally:
+    home.stop()
+"""
+
+
+def test_on_a_full_disk_it_refuses_writes_answers_searches_and_writes_again_when_there_is_room(home):
+    apart = ["unshare", "--user", "--map-root-user", "--mount"]
+    if shutil.which("unshare") is None or subprocess.run([*apart, "true"], check=False).returncode:
+        pytest.skip("this machine gives no file system of a test's own")
+    done = subprocess.run(
+        [*apart, sys.executable, "-c", ON_A_FULL_DISK, str(home.path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert (done.stdout, done.stderr) == (
+        "3; Salt is in the jar; The spare key is under the pot\n",
+        "",
+    )
+
 def test_of_two_that_start_at_once_one_serves(home):
     command = [sys.executable, "-m", "ekphory.daemon"]
     both = [subprocess.Popen(command, env=home.environment, cwd="/") for _ in range(2)]

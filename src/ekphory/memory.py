@@ -298,7 +298,7 @@ class Memory:
         """
         if pool not in SHARED_POOLS:
             remedy = f"Choose one of {', '.join(SHARED_POOLS)}"
-            raise InvalidInput("pool", pool, "is no shared pool", remedy)
+            raise InvalidInput("pool", pool, "is not a shared pool", remedy)
         return write.promote(self._engine, self.scope, self.get(id), pool=pool)
 
     def add_exported(self, records: Iterable[Mapping[str, Any]]) -> WriteReport:

@@ -210,7 +210,7 @@ def revisions(engine: Engine, scope: Scope, *, limit: int) -> tuple[DecidedPair,
 
 
 def check_count(name: str, value: object) -> None:
-    """Refuse what is no number of things to give back.
+    """Raise unless this is a number of things to return.
 
     Raises:
         InvalidInput: It is not a whole number from 1 on.

@@ -60,7 +60,7 @@ def test_marks_are_taken_out_and_noted():
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("u maybe | hello", "is no line of a transcript"),
+        ("u maybe | hello", "is not a line of a transcript"),
         ("u keep opinion | hello", "no such class"),
         ("u drop | the [moon|planet]", "no such kind of thing"),
     ],

@@ -50,7 +50,7 @@ def test_a_topic_is_read_as_it_stands(read):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (TOPIC.replace("near: ", "close: "), "is no line of a topic: 'close: The train"),
+        (TOPIC.replace("near: ", "close: "), "is not a line of a topic: 'close: The train"),
         (TOPIC.replace("past: Where did I live before?\n", ""), "has no line 'past'"),
     ],
 )

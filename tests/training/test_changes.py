@@ -54,7 +54,7 @@ def test_pairs_that_are_not_listed_are_unrelated(folder):
     "line", ["a>z replaces", "a>b improves", "what is this", "? Where? = z", "d yesterday Oda: x"]
 )
 def test_a_line_that_cannot_be_read_is_named(folder, line):
-    with pytest.raises(DatasetError, match=r"one\.txt:8: is no line of a scenario"):
+    with pytest.raises(DatasetError, match=r"one\.txt:8: is not a line of a scenario"):
         read_scenarios(folder(SCENARIO + line))
 
 

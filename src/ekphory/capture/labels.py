@@ -41,10 +41,10 @@ def find_labels(texts: Sequence[str], labels: Sequence[str]) -> list[tuple[str, 
 
 
 def check_labels(labels: object) -> None:
-    """Refuse what is no list of names.
+    """Raise unless these are names of topics.
 
     Raises:
-        InvalidInput: It is none.
+        InvalidInput: They are not a list of names, or too many.
     """
     remedy = 'Use names such as ("billing", "health")'
     if isinstance(labels, str) or not isinstance(labels, Sequence):

@@ -280,7 +280,7 @@ def _repeats(text: str, repeated: re.Pattern[str] | None) -> list[Secret]:
 
 
 def clean_text(text: str) -> str:
-    """Return a text without the secrets that are found in it; what is no text, as it is."""
+    """Return a text without the secrets that are found in it; other values as they are."""
     if not isinstance(text, str) or not is_storable(text):
         return text
     given = [GivenMessage(DialogueMessage("user", text), None)]
@@ -292,7 +292,7 @@ _SAID_BY_MACHINES = frozenset({"assistant", "tool", "system"})
 
 
 def clean_records(records: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield records to be written without the secrets in their texts; what is none, as it is.
+    """Yield records to be written without the secrets in their texts; other values as they are.
 
     What machines say is searched by rules alone, what people say is read too.
     """

@@ -92,7 +92,7 @@ def _read_file(path: Path) -> Iterator[Transcript]:
         elif transcript is not None and (found := _LINE.fullmatch(line)):
             transcript.messages.append(_read_message(path, number, found))
         else:
-            raise DatasetError(f"{path}:{number}: is no line of a transcript: {line[:60]!r}.")
+            raise DatasetError(f"{path}:{number}: is not a line of a transcript: {line[:60]!r}.")
     if transcript is not None and transcript.messages:
         yield transcript
 

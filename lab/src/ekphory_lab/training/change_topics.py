@@ -92,7 +92,7 @@ def read_topics(folder: Path = TOPICS) -> list[Topic]:
 def _read_line(path: Path, topic: str, line: str) -> tuple[str, list[str]]:
     key, colon, phrasings = line.partition(": ")
     if not colon or key not in _LINES:
-        raise DatasetError(f"{path}: topic {topic!r}: is no line of a topic: {line[:60]!r}.")
+        raise DatasetError(f"{path}: topic {topic!r}: is not a line of a topic: {line[:60]!r}.")
     return key, [each.strip() for each in phrasings.split(" | ")]
 
 

@@ -130,7 +130,7 @@ def _read_file(path: Path) -> Iterator[Scenario]:
                 yield scenario
             scenario = Scenario(f"{path.name}:{number}", head[1])
         elif scenario is None or not _read_line(scenario, line):
-            raise DatasetError(f"{path}:{number}: is no line of a scenario: {line[:60]!r}.")
+            raise DatasetError(f"{path}:{number}: is not a line of a scenario: {line[:60]!r}.")
     if scenario is not None:
         yield scenario
 

@@ -200,7 +200,7 @@ finally:
 """
 
 
-def test_on_a_full_disk_it_refuses_writes_answers_searches_and_writes_again_when_there_is_room(home):
+def test_on_a_full_disk_writes_fail_searches_answer_and_with_room_it_goes_on(home):
     apart = ["unshare", "--user", "--map-root-user", "--mount"]
     if shutil.which("unshare") is None or subprocess.run([*apart, "true"], check=False).returncode:
         pytest.skip("this machine gives no file system of a test's own")
@@ -215,6 +215,7 @@ def test_on_a_full_disk_it_refuses_writes_answers_searches_and_writes_again_when
         "3; Salt is in the jar; The spare key is under the pot\n",
         "",
     )
+
 
 def test_of_two_that_start_at_once_one_serves(home):
     command = [sys.executable, "-m", "ekphory.daemon"]

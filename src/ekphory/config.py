@@ -36,6 +36,12 @@ class Settings:
         chat_url: The address of the chat service; by default none is asked.
         chat_model: The model to ask the chat service for.
         chat_api_key: The key of the chat service.
+        entity_url: The address of a service of named entities, which reads what is captured in the
+            bundled model's place.
+        entity_api_key: The key of that service.
+        label_url: The address of a service of zero-shot classification, which says which labels
+            fit what is captured, in the bundled reranker's place.
+        label_api_key: The key of that service.
         serve_key: A key of the server beside those of its catalog, with all rights.
         extraction: What the chat service learns from messages: `profile`, the default, which is
             all that it can, `categories` or `off`.
@@ -67,6 +73,10 @@ class Settings:
     chat_url: str | None = None
     chat_model: str | None = None
     chat_api_key: str | None = field(default=None, repr=False)
+    entity_url: str | None = None
+    entity_api_key: str | None = field(default=None, repr=False)
+    label_url: str | None = None
+    label_api_key: str | None = field(default=None, repr=False)
     serve_key: str | None = field(default=None, repr=False)
     extraction: str | None = None
     config: str | None = None

@@ -3,42 +3,10 @@
 from datetime import UTC, datetime
 
 import pytest
+from tests.capture.readers import reading, said
 
-from ekphory.capture import selection as module
 from ekphory.errors import InvalidInput
-from ekphory.models.captures import MESSAGE_CLASSES, MessageReading, TextSpan
-
-
-def reading(class_=None, *, reaches=0, steers=0.0, spans=()):
-    """A reading that is sure: of a class, or of nothing."""
-    classes = tuple(float(each == class_) for each in MESSAGE_CLASSES)
-    return MessageReading(0.0 if class_ else 1.0 - steers, steers, classes, reaches, spans)
-
-
-class Reader:
-    """A reader that says of each text what a test wants."""
-
-    name, least = "test", 0.5
-
-    def __init__(self, by_text):
-        self.by_text = by_text
-
-    def read(self, messages, *, since=0):
-        return [self.by_text.get(each.text, reading()) for each in messages[since:]]
-
-
-@pytest.fixture
-def read_as(monkeypatch):
-    """Makes the capture read texts as a test says."""
-
-    def patch(by_text):
-        monkeypatch.setattr(module, "bundled_capture_reader", lambda: Reader(by_text))
-
-    return patch
-
-
-def said(*texts, role="user"):
-    return [{"role": role, "content": text} for text in texts]
+from ekphory.models.captures import TextSpan
 
 
 def test_what_is_worth_it_is_kept_with_its_class_type_and_evidence(memory, read_as):

@@ -5,7 +5,7 @@ import subprocess
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.capture.test_capture import Reader, reading
+from tests.capture.readers import Reader, reading
 
 from ekphory.capture import selection
 from ekphory.hooks import running

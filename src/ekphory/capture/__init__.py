@@ -4,12 +4,12 @@ from ekphory.capture.secrets import REDACTED, find_secrets, redact
 from ekphory.capture.selection import (
     Captured,
     CaptureReport,
-    Entity,
     capture,
     clean_messages,
     clean_records,
     clean_text,
 )
+from ekphory.capture.services import Entity, EntityFinder, LabelScorer
 from ekphory.capture.transcript import read_messages
 
 __all__ = [
@@ -17,6 +17,8 @@ __all__ = [
     "CaptureReport",
     "Captured",
     "Entity",
+    "EntityFinder",
+    "LabelScorer",
     "capture",
     "clean_messages",
     "clean_records",

@@ -14,7 +14,6 @@ from datetime import datetime
 from itertools import groupby, islice
 from typing import Any
 
-from ekphory.capture.labels import check_labels, find_labels
 from ekphory.capture.secrets import (
     REDACTED,
     Secret,
@@ -24,7 +23,16 @@ from ekphory.capture.secrets import (
     merge_secrets,
 )
 from ekphory.capture.secrets import redact as find_and_cut
+from ekphory.capture.services import (
+    Entity,
+    EntityFinder,
+    check_labels,
+    configured_entity_finder,
+    configured_label_scorer,
+    find_labels,
+)
 from ekphory.capture.transcript import GivenMessage, read_messages
+from ekphory.config import read_settings
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput
 from ekphory.history import get
@@ -33,7 +41,6 @@ from ekphory.models.captures import (
     MOST_REACHED,
     CaptureReader,
     DialogueMessage,
-    EntityKind,
     MessageClass,
     MessageReading,
     bundled_capture_reader,
@@ -63,19 +70,6 @@ TYPE_OF: Mapping[MessageClass, MemoryType] = {
 }
 POOL_OF: Mapping[MessageClass, str] = {"mistake": "agent_mistakes"}
 """Where a class has a pool of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entity:
-    """A named thing.
-
-    Attributes:
-        text: As it stands in the message.
-        kind: What it is.
-    """
-
-    text: str
-    kind: EntityKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +143,9 @@ def capture(  # noqa: PLR0913  where it goes, and how it is read
         )
         for place, (each, reading) in enumerate(zip(clean, readings, strict=True))
     ]
+    finder = configured_entity_finder(read_settings())
     chosen = [
-        _choose(read[: place + 1])
+        _choose(read[: place + 1], finder)
         for place, each in enumerate(read)
         if each.place >= since and _is_kept(each, reader)
     ]
@@ -359,8 +354,11 @@ class _Chosen:
     at: datetime | None
 
 
-def _choose(read: Sequence[_Read]) -> _Chosen:
-    """Return the memory that the last of some messages tells."""
+def _choose(read: Sequence[_Read], finder: EntityFinder | None) -> _Chosen:
+    """Return the memory that the last of some messages tells.
+
+    What it names is found by `finder`, or else was read.
+    """
     last = read[-1]
     before = read[-1 - last.reading.reaches : -1]
     needed = [each for each in before if not each.steers and each.given.message.text.strip()]
@@ -368,7 +366,7 @@ def _choose(read: Sequence[_Read]) -> _Chosen:
     classes = last.reading.classes
     told_by = (each.given.message.speaker for each in (*needed, last))
     speakers = [Entity(name, "person") for name in told_by if name and not find_secrets(name)]
-    entities = [*speakers, *(entity for each in (*needed, last) for entity in each.entities)]
+    entities = [*speakers, *(named for each in (*needed, last) for named in _named(each, finder))]
     return _Chosen(
         text="\n".join([*context, last.given.message.text[:_LONGEST_KEPT]]),
         class_=MESSAGE_CLASSES[classes.index(max(classes))],
@@ -377,6 +375,13 @@ def _choose(read: Sequence[_Read]) -> _Chosen:
         message=last.given.message,
         at=last.given.at,
     )
+
+
+def _named(read: _Read, finder: EntityFinder | None) -> list[Entity]:
+    if finder is None:
+        return read.entities
+    found = finder.find_entities(read.given.message.text)
+    return [entity for entity in found if REDACTED not in entity.text]
 
 
 def _write(
@@ -389,7 +394,8 @@ def _write(
     labels: Sequence[str],
 ) -> list[Captured]:
     now = now_utc()
-    fitting = find_labels([each.text for each in chosen], labels)
+    scorer = configured_label_scorer(read_settings())
+    fitting = find_labels([each.text for each in chosen], labels, scorer)
     drafts = [
         make_draft(
             {

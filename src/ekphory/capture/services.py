@@ -1,0 +1,208 @@
+"""Who finds entities and labels: the bundled models, or services that speak Memory-Spark's HTTP.
+
+A service of named entities takes `{"inputs": text}` and answers a list of `{"entity_group",
+"score", "word", "start", "end"}`, as Hugging Face's token classification does. A service of
+zero-shot classification takes `{"text", "labels"}` at `/v1/classify` and answers `{"labels",
+"scores"}`. Both get texts without the secrets that were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+from ekphory.config import Settings
+from ekphory.errors import InvalidInput, ModelError
+from ekphory.http_service import JsonTransport, Service, complete_url
+from ekphory.models.captures import ENTITY_KINDS, EntityKind
+from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
+
+LEAST_LABEL = 0.5
+"""From this probability on a text gets a label."""
+MOST_LABELS = 100
+LEAST_ENTITY = 0.7
+"""From this score on an entity of a service counts, as in Memory-Spark."""
+KIND_OF_GROUP: Mapping[str, EntityKind] = {
+    "PER": "person",
+    "PERSON": "person",
+    "ORG": "organisation",
+    "ORGANIZATION": "organisation",
+    "LOC": "place",
+    "LOCATION": "place",
+    "GPE": "place",
+    "FAC": "place",
+    "PRODUCT": "product",
+    "MISC": "product",
+    "WORK_OF_ART": "product",
+    **{kind.upper(): kind for kind in ENTITY_KINDS},
+}
+"""What the groups of common models are called here; others do not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A named thing.
+
+    Attributes:
+        text: As it stands in the message.
+        kind: What it is.
+    """
+
+    text: str
+    kind: EntityKind
+
+
+class EntityFinder(Protocol):
+    """What finds named things."""
+
+    def find_entities(self, text: str) -> list[Entity]:
+        """Return what a text names, in order."""
+
+
+class LabelScorer(Protocol):
+    """What reads how well labels fit."""
+
+    def score_labels(self, text: str, labels: Sequence[str]) -> list[float]:
+        """Return the probability of each label that the text is about it."""
+
+
+class HttpEntityFinder:
+    """A service of named entity recognition. Safe to call from several threads."""
+
+    def __init__(self, url: str, *, api_key: str | None = None) -> None:
+        """Prepare the connection; nothing is sent yet.
+
+        Raises:
+            InvalidInput: The URL is not one.
+        """
+        url = complete_url(url, prefix="", operation="")
+        self._service = Service(kind="entity service", url=url, api_key=api_key)
+        self._transport = JsonTransport(self._service)
+
+    def find_entities(self, text: str) -> list[Entity]:
+        """Return what a text names, in order.
+
+        Raises:
+            ServiceError: The service failed after all repeats, or its answer is malformed.
+        """
+        answer = self._transport.post({"inputs": text})
+        try:
+            found = [self._read(text, row) for row in answer]
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._service.error("did not answer a list of entities") from error
+        return list(dict.fromkeys(each for each in found if each is not None))
+
+    def _read(self, text: str, row: Mapping[str, Any]) -> Entity | None:
+        kind = KIND_OF_GROUP.get(str(row["entity_group"]).upper())
+        if kind is None or float(row["score"]) < LEAST_ENTITY:
+            return None
+        # A model of small letters answers small letters; the text has them as they were written.
+        named = text[int(row["start"]) : int(row["end"])].strip()
+        return Entity(named, kind) if named else None
+
+
+class HttpLabelScorer:
+    """A service of zero-shot classification. Safe to call from several threads."""
+
+    def __init__(self, url: str, *, api_key: str | None = None) -> None:
+        """Prepare the connection; nothing is sent yet.
+
+        Raises:
+            InvalidInput: The URL is not one.
+        """
+        url = complete_url(url, prefix="/v1", operation="/classify")
+        self._service = Service(kind="classification service", url=url, api_key=api_key)
+        self._transport = JsonTransport(self._service)
+
+    def score_labels(self, text: str, labels: Sequence[str]) -> list[float]:
+        """Return the probability of each label.
+
+        Raises:
+            ServiceError: The service failed after all repeats, or its answer is malformed.
+        """
+        answer = self._transport.post({"text": text, "labels": list(labels)})
+        try:
+            scores = dict(zip(answer["labels"], map(float, answer["scores"]), strict=True))
+            return [scores[label] for label in labels]
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._service.error("did not answer a score of each label") from error
+
+
+class RerankerLabelScorer:
+    """The bundled reranker, asked what is said about a label."""
+
+    def score_labels(self, text: str, labels: Sequence[str]) -> list[float]:
+        """Return the probability of each label.
+
+        Raises:
+            ModelError: The installation has no reranker.
+        """
+        reader = bundled_reranker()
+        if reader is None:
+            problem = "This installation has no reranker, which reads labels."
+            raise ModelError(f"{problem} Reinstall ekphory.")
+        passage = [RerankPassage(text)]
+        questions = [RerankQuery(f"What is said about {label}?") for label in labels]
+        return [float(reader.score(question, passage)[0]) for question in questions]
+
+
+def configured_entity_finder(settings: Settings) -> EntityFinder | None:
+    """Return the service that `EKPHORY_ENTITY_URL` names; None where none is named."""
+    if settings.entity_url is None:
+        return None
+    return _entity_service(settings.entity_url, settings.entity_api_key)
+
+
+def configured_label_scorer(settings: Settings) -> LabelScorer:
+    """Return the service that `EKPHORY_LABEL_URL` names, or the bundled reranker."""
+    if settings.label_url is None:
+        return RerankerLabelScorer()
+    return _label_service(settings.label_url, settings.label_api_key)
+
+
+# One connection for the many captures of a process.
+@lru_cache(4)
+def _entity_service(url: str, api_key: str | None) -> HttpEntityFinder:
+    return HttpEntityFinder(url, api_key=api_key)
+
+
+@lru_cache(4)
+def _label_service(url: str, api_key: str | None) -> HttpLabelScorer:
+    return HttpLabelScorer(url, api_key=api_key)
+
+
+def find_labels(
+    texts: Sequence[str], labels: Sequence[str], scorer: LabelScorer
+) -> list[tuple[str, ...]]:
+    """Return the labels that fit each text, in the order of the labels.
+
+    Args:
+        texts: What is labelled.
+        labels: Names of topics, such as "billing" or "the garden".
+        scorer: Reads how well they fit.
+    """
+    if not labels:
+        return [()] * len(texts)
+    scores = [scorer.score_labels(text, labels) for text in texts]
+    return [
+        tuple(label for label, score in zip(labels, row, strict=True) if score >= LEAST_LABEL)
+        for row in scores
+    ]
+
+
+def check_labels(labels: object) -> None:
+    """Raise unless these are names of topics.
+
+    Raises:
+        InvalidInput: They are not a list of names, or too many.
+    """
+    remedy = 'Use names such as ("billing", "health")'
+    if isinstance(labels, str) or not isinstance(labels, Sequence):
+        raise InvalidInput("labels", labels, "must be a list of names", remedy)
+    if len(labels) > MOST_LABELS:
+        raise InvalidInput("labels", len(labels), f"are more than {MOST_LABELS}", remedy)
+    for label in labels:
+        if not isinstance(label, str) or not label.strip() or ";" in label:
+            raise InvalidInput("labels", label, "must be a name without a semicolon", remedy)

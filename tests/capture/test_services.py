@@ -1,0 +1,108 @@
+"""Named entities and labels by services that speak Memory-Spark's HTTP."""
+
+import pytest
+from tests.capture.readers import reading, said
+from tests.services.wire import Reply, running_service, says
+
+from ekphory.capture import Entity
+from ekphory.capture.services import HttpEntityFinder, HttpLabelScorer, find_labels
+from ekphory.errors import ServiceError
+
+TEXT = "Mara books the flat in Bonn"
+
+
+def named(group, start, end, *, score=0.98):
+    word = TEXT[start:end].lower()
+    return {"entity_group": group, "score": score, "word": word, "start": start, "end": end}
+
+
+@pytest.fixture
+def service():
+    with running_service() as service:
+        yield service
+
+
+def test_a_service_names_things_as_they_stand_in_the_text(service):
+    service.replies = [says([named("PER", 0, 4), named("LOC", 23, 27)])]
+    found = HttpEntityFinder(f"{service.host}/ner").find_entities(TEXT)
+    assert found == [Entity("Mara", "person"), Entity("Bonn", "place")]
+    assert [(each.path, each.body) for each in service.asked] == [("/ner", {"inputs": TEXT})]
+
+
+def test_what_a_service_is_not_sure_of_and_groups_that_are_not_known_do_not_count(service):
+    service.replies = [says([named("PER", 0, 4, score=0.6), named("DATE", 23, 27)])]
+    assert HttpEntityFinder(service.host).find_entities(TEXT) == []
+
+
+@pytest.mark.parametrize("answer", [{"error": "busy"}, [{"word": "mara"}], ["mara"], 7])
+def test_an_answer_that_is_not_a_list_of_entities_is_an_error(service, answer):
+    service.replies = [says(answer)]
+    with pytest.raises(ServiceError, match="did not answer a list of entities"):
+        HttpEntityFinder(service.host).find_entities(TEXT)
+
+
+def test_labels_get_the_scores_of_the_service_whatever_its_order(service):
+    service.replies = [says({"labels": ["travel", "health"], "scores": [0.9, 0.1]})]
+    scorer = HttpLabelScorer(service.host, api_key="k1")
+    assert find_labels([TEXT], ("health", "travel"), scorer) == [("travel",)]
+    (asked,) = service.asked
+    assert (asked.path, asked.body) == (
+        "/v1/classify",
+        {"text": TEXT, "labels": ["health", "travel"]},
+    )
+    assert asked.headers["Authorization"] == "Bearer k1"
+
+
+@pytest.mark.parametrize(
+    "answer", [{"labels": ["travel"], "scores": [0.9]}, {"labels": ["health"], "scores": []}, []]
+)
+def test_an_answer_without_a_score_of_each_label_is_an_error(service, answer):
+    service.replies = [says(answer)]
+    with pytest.raises(ServiceError, match="did not answer a score of each label"):
+        HttpLabelScorer(service.host).score_labels(TEXT, ["health"])
+
+
+def test_a_capture_asks_the_services_that_the_environment_names(
+    memory,
+    read_as,
+    service,
+    monkeypatch,
+):
+    read_as({TEXT: reading("event")})
+    monkeypatch.setenv("EKPHORY_ENTITY_URL", f"{service.host}/ner")
+    monkeypatch.setenv("EKPHORY_LABEL_URL", service.host)
+    service.replies = [
+        says([named("LOC", 23, 27)]),
+        says({"labels": ["travel"], "scores": [0.8]}),
+    ]
+    (kept,) = memory.capture(said("hello", TEXT), labels=["travel"]).kept
+    assert (kept.entities, kept.labels) == ((Entity("Bonn", "place"),), ("travel",))
+    assert [each.path for each in service.asked] == ["/ner", "/v1/classify"]
+
+
+def test_a_secret_is_not_sent_to_a_service(
+    memory,
+    read_as,
+    service,
+    monkeypatch,
+):
+    text = "the wifi password is hedgehog-Lamp-91"
+    read_as({"the wifi password is [redacted]": reading("fact")})
+    monkeypatch.setenv("EKPHORY_ENTITY_URL", service.host)
+    service.replies = [says([])]
+    memory.capture(said(text))
+    assert service.bodies == [{"inputs": "the wifi password is [redacted]"}]
+
+
+def test_a_capture_of_which_the_service_failed_writes_nothing(
+    memory,
+    read_as,
+    service,
+    monkeypatch,
+):
+    read_as({TEXT: reading("event")})
+    monkeypatch.setenv("EKPHORY_ENTITY_URL", service.host)
+    service.replies = [Reply(400)]
+    with pytest.raises(ServiceError, match="entity service"):
+        memory.capture(said(TEXT))
+    assert memory.count() == 0

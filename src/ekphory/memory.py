@@ -203,7 +203,8 @@ class Memory:
 
         Preferences, facts, decisions, procedures, mistakes, tasks and events are kept; greetings,
         progress notes, what tools print and what tries to steer a model are not. Repeating the
-        same call adds nothing. `docs/capture.md` tells how it works.
+        same call adds nothing. Where the handle has a chat model it writes each memory as a
+        sentence that is understood alone. `docs/capture.md` tells how it works.
 
         Args:
             messages: `[{"role": "user", "content": "…", "at": "2026-05-04T09:00:00Z"}, …]`.
@@ -226,6 +227,7 @@ class Memory:
                 labels=labels,
                 redact=redact,
                 since=since,
+                chat=self._models.chat,
             )
             span.note(kept=len(report.kept), redactions=report.redactions)
         return report

@@ -30,6 +30,7 @@ from ekphory.capture.services import (
     configured_entity_finder,
     configured_label_scorer,
     find_labels,
+    write_sentences,
 )
 from ekphory.capture.transcript import GivenMessage, read_messages
 from ekphory.config import read_settings
@@ -45,10 +46,11 @@ from ekphory.models.captures import (
     MessageReading,
     bundled_capture_reader,
 )
+from ekphory.models.chat import Chat
 from ekphory.prompting.injection import find_injection
 from ekphory.scope import Scope
 from ekphory.types import DEFAULT_POOL, MemoryType, Scalar, is_storable, now_utc
-from ekphory.write import add_drafts, make_draft
+from ekphory.write import Draft, add_drafts, make_draft
 
 LEAST_STEERING = 0.2
 """From this probability on a message steers: one that is kept costs more than one that is lost."""
@@ -121,8 +123,13 @@ def capture(  # noqa: PLR0913  where it goes, and how it is read
     labels: Sequence[str],
     redact: bool,
     since: int,
+    chat: Chat | None,
 ) -> CaptureReport:
-    """Keep what is worth remembering of messages; repeating it adds nothing."""
+    """Keep what is worth remembering of messages; repeating it adds nothing.
+
+    Where a chat model is given it writes each memory as a sentence that is understood alone; what
+    was said stays in the metadata, and decides whether the memory is there already.
+    """
     check_labels(labels)
     given = read_messages(messages)
     _check_since(since, len(given))
@@ -149,7 +156,8 @@ def capture(  # noqa: PLR0913  where it goes, and how it is read
         for place, each in enumerate(read)
         if each.place >= since and _is_kept(each, reader)
     ]
-    found = _write(engine, scope, chosen, session=session, source=source, labels=labels)
+    drafts = _make_drafts(scope, chosen, session=session, source=source)
+    found = _write(engine, scope, drafts, chosen, labels=labels, chat=chat)
     used = {place for each in found for place in each.evidence}
     return CaptureReport(
         kept=tuple(found),
@@ -384,19 +392,11 @@ def _named(read: _Read, finder: EntityFinder | None) -> list[Entity]:
     return [entity for entity in found if REDACTED not in entity.text]
 
 
-def _write(
-    engine: Engine,
-    scope: Scope,
-    chosen: Sequence[_Chosen],
-    *,
-    session: str | None,
-    source: str | None,
-    labels: Sequence[str],
-) -> list[Captured]:
+def _make_drafts(
+    scope: Scope, chosen: Sequence[_Chosen], *, session: str | None, source: str | None
+) -> list[Draft]:
     now = now_utc()
-    scorer = configured_label_scorer(read_settings())
-    fitting = find_labels([each.text for each in chosen], labels, scorer)
-    drafts = [
+    return [
         make_draft(
             {
                 "text": each.text,
@@ -407,14 +407,32 @@ def _write(
                 "source": None if source is None else find_and_cut(source)[0],
                 "type": TYPE_OF[each.class_],
                 "pool": POOL_OF.get(each.class_, DEFAULT_POOL),
-                "metadata": _metadata(each, its_labels),
+                "metadata": _metadata(each),
             },
             scope=scope,
             now=now,
         )
-        for each, its_labels in zip(chosen, fitting, strict=True)
+        for each in chosen
     ]
-    report = add_drafts(engine, scope, drafts)
+
+
+def _write(
+    engine: Engine,
+    scope: Scope,
+    drafts: Sequence[Draft],
+    chosen: Sequence[_Chosen],
+    *,
+    labels: Sequence[str],
+    chat: Chat | None,
+) -> list[Captured]:
+    said = [draft.record.text for draft in drafts]
+    fitting = find_labels(said, labels, configured_label_scorer(read_settings()))
+    sentences = [None] * len(said) if chat is None else write_sentences(said, chat)
+    finished = [
+        _finish(draft, labels=labels, sentence=sentence)
+        for draft, labels, sentence in zip(drafts, fitting, sentences, strict=True)
+    ]
+    report = add_drafts(engine, scope, finished)
     kept = []
     for each, its_labels, memory_id in zip(chosen, fitting, report.ids, strict=True):
         record = get(engine, scope, memory_id)
@@ -433,14 +451,24 @@ def _write(
     return kept
 
 
-def _metadata(each: _Chosen, labels: Sequence[str]) -> dict[str, Scalar]:
-    """Return what filters can ask for; several entities or labels stand in one text."""
+def _finish(draft: Draft, *, labels: Sequence[str], sentence: str | None) -> Draft:
+    """Return a draft with its labels, and with the sentence as its text; it stays the same one."""
+    record = draft.record
+    metadata = dict(record.metadata)
+    if labels:
+        metadata["labels"] = "; ".join(labels)
+    if sentence is None:
+        return replace(draft, record=replace(record, metadata=metadata))
+    metadata["said"] = record.text
+    return replace(draft, record=replace(record, text=sentence, metadata=metadata))
+
+
+def _metadata(each: _Chosen) -> dict[str, Scalar]:
+    """Return what filters can ask for; several entities stand in one text."""
     told: dict[str, Scalar] = {
         "class": each.class_,
         "evidence": ",".join(map(str, each.evidence)),
     }
     if each.entities:
         told["entities"] = "; ".join(f"{entity.kind}: {entity.text}" for entity in each.entities)
-    if labels:
-        told["labels"] = "; ".join(labels)
     return told

@@ -114,6 +114,11 @@ def test_the_empty_query_lists_the_newest(facts):
     assert ids(facts.search("", filter="at < date('2026-05-03')")) == ["dog", "tea"]
 
 
+def test_the_empty_query_gives_every_hit_the_score_zero(facts):
+    assert ids(facts.search("", k=1, min_score=0.0)) == ["rule"]
+    assert ids(facts.search("", k=1, min_score=0.01)) == []
+
+
 def test_hits_below_min_score_are_left_out(facts):
     # Hits below min score are left out.
     every = facts.search("Ben has a dog")

@@ -72,3 +72,8 @@ def test_a_notebook_shows_a_table_in_which_no_text_is_markup():
     )._repr_html_()
     assert "&lt;script&gt;x&lt;/script&gt;" in shown
     assert "<script" not in shown
+
+
+def test_a_notebook_numbers_the_hits_from_one(result):
+    rows = result._repr_html_().split("<tr>")[2:]
+    assert [row[:6] for row in rows] == ["<td>1<", "<td>2<", "<td>3<"]

@@ -291,10 +291,17 @@ def run_hook(
 @command
 def capture_noted(where: StoreOptions, output: OutputOptions) -> None:
     """Capture now what hooks have noted and no other process has captured."""
+    state = _find_state(where)
+    with state.turn_to_capture() as is_ours:
+        done = _capture_waiting(state, where) if is_ours else 0
+    print_result(output, {"sessions": done}, f"{done:,} sessions captured.")
+
+
+def _capture_waiting(state: HookState, where: StoreOptions) -> int:
+    # Importing the engine takes seconds, which a process that is not needed does not spend.
     from ekphory.hooks.running import capture_waiting
 
-    done = capture_waiting(_find_state(where), _opener(where))
-    print_result(output, {"sessions": done}, f"{done:,} sessions captured.")
+    return capture_waiting(state, _opener(where))
 
 
 def _start_capture(state: HookState, open_store: Any, where: StoreOptions) -> None:  # noqa: ANN401

@@ -1,0 +1,224 @@
+"""The verbs of `Memory`, a path each: what `Memory("http://…")` asks, and what it is answered."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from tempfile import TemporaryFile
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from fastapi import APIRouter, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+from starlette.background import BackgroundTask
+
+from ekphory.catalog.access_keys import Rights
+from ekphory.catalog.database import NotPermitted
+from ekphory.errors import InvalidInput
+from ekphory.memory import Memory
+from ekphory.remote import EXPORT_REPORT, VERBS_PATH
+from ekphory.scope import Scope
+from ekphory.search import SearchResult
+from ekphory.server.auth import Caller
+from ekphory.server.request_log import Metrics
+from ekphory.server.routes.context import (
+    NOT_THERE,
+    REFUSALS,
+    TheMetrics,
+    TheReader,
+    TheService,
+    caller_with,
+)
+from ekphory.types import WriteReport, to_plain_data
+
+_LONGEST_WAIT = 2.0
+_PIECE = 2**16
+
+
+def _settle(memory: Memory, timeout: float | None = None) -> bool:
+    """Wait for a moment until all that was written is compared; return whether it is."""
+    try:
+        memory.settle(_LONGEST_WAIT if timeout is None else min(timeout, _LONGEST_WAIT))
+    except TimeoutError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One verb, as it can be asked for.
+
+    Attributes:
+        do: What is done with a handle and the arguments.
+        needs: The right that it takes.
+        reaches: Whether it stays within a scope, or concerns the whole store.
+    """
+
+    do: Callable[..., object]
+    needs: Rights = "read"
+    reaches: Literal["scope", "store"] = "scope"
+
+
+VERBS: Mapping[str, Verb] = {
+    "add": Verb(Memory.add, "write"),
+    "add_exported": Verb(Memory.add_exported, "write"),
+    "add_many": Verb(Memory.add_many, "write"),
+    "add_messages": Verb(Memory.add_messages, "write"),
+    "add_rule": Verb(Memory.add_rule, "write"),
+    "capture": Verb(Memory.capture, "write"),
+    "conflicts": Verb(Memory.conflicts),
+    "count": Verb(Memory.count),
+    "export": Verb(Memory.export),
+    "forget": Verb(Memory.forget, "write"),
+    "get": Verb(Memory.get),
+    "health": Verb(Memory.health, "admin", "store"),
+    "history": Verb(Memory.history),
+    "learn_mistake": Verb(Memory.learn_mistake, "write"),
+    "list": Verb(Memory.list),
+    "profile": Verb(Memory.profile),
+    "promote": Verb(Memory.promote, "write"),
+    "repair": Verb(Memory.repair, "admin", "store"),
+    "revisions": Verb(Memory.revisions),
+    "search": Verb(Memory.search),
+    "settle": Verb(_settle),
+    "supersede": Verb(Memory.supersede, "write"),
+    "timeline": Verb(Memory.timeline),
+    "unsupersede": Verb(Memory.unsupersede, "write"),
+    "update": Verb(Memory.update, "write"),
+    "verify": Verb(Memory.verify, "admin", "store"),
+}
+WRITING_PATHS = frozenset(
+    VERBS_PATH + name for name, verb in VERBS.items() if verb.needs == "write"
+)
+
+verbs_router = APIRouter(
+    prefix=VERBS_PATH.rstrip("/"), tags=["Memory in Python"], responses=REFUSALS | NOT_THERE
+)
+
+
+class Call(BaseModel):
+    """A verb's arguments, and the scope of the handle that it is called on."""
+
+    scope: Scope = Field(default=Scope(), description="Further bound by the key.")
+    arguments: dict[str, Any] = Field(
+        default={}, description="By their names in Python; moments as ISO 8601, filters as text."
+    )
+
+
+class Returned(BaseModel):
+    """What the verb returned; a dataclass as an object of its fields."""
+
+    result: Any
+
+
+def _serve(verb: Verb) -> Callable[..., Response]:
+    """Return what answers a verb's path."""
+
+    def answer(call: Call, service: TheService, caller: TheReader, metrics: TheMetrics) -> Response:
+        scope = _bind(call.scope, verb, caller)
+        if call.arguments.get("scan"):
+            caller.check_rights("write")  # it may decide
+        with service.open(scope) as memory:
+            if verb.do is Memory.export:
+                return _export(memory)
+            _check_arguments(verb.do, call.arguments)
+            result = verb.do(memory, **call.arguments)
+        _measure(result, metrics)
+        content = json.dumps({"result": to_plain_data(result)})
+        return Response(content, media_type="application/json")
+
+    return answer
+
+
+for _name, _verb in VERBS.items():
+    verbs_router.add_api_route(
+        f"/{_name}",
+        _serve(_verb),
+        methods=["POST"],
+        response_model=Returned,
+        dependencies=[caller_with(_verb.needs)],
+        name=_name,
+        description=inspect.getdoc(_verb.do),
+    )
+
+
+def _bind(scope: Scope, verb: Verb, caller: Caller) -> Scope:
+    """Return a scope within what the key is bound to.
+
+    Raises:
+        NotPermitted: It lies outside.
+    """
+    bound = {name: value for name in ("org", "project") if (value := getattr(caller, name))}
+    if bound and verb.reaches == "store":
+        raise NotPermitted("This concerns all projects; the key is bound to one organisation.")
+    if any(getattr(scope, name) not in (None, value) for name, value in bound.items()):
+        raise NotPermitted("The key is bound to another organisation or project.")
+    return replace(scope, **bound)
+
+
+def _check_arguments(do: Callable[..., object], given: Mapping[str, Any]) -> None:
+    """Check that a verb takes such arguments; what values they may have is the verb's to say.
+
+    Raises:
+        InvalidInput: There is none of that name, one is missing, or it is of another type.
+    """
+    hints = get_type_hints(do)
+    named = dict(list(inspect.signature(do).parameters.items())[1:])
+    for name, value in given.items():
+        if name not in named:
+            remedy = f"Give {', '.join(named) or 'none'}"
+            raise InvalidInput(name, value, "there is no such argument", remedy)
+        if not _fits(hints[name], value):
+            taken = str(named[name].annotation)
+            raise InvalidInput(name, value, "is of another type", f"Give {taken}")
+    for name, parameter in named.items():
+        if parameter.default is parameter.empty and name not in given:
+            raise InvalidInput(name, None, "is missing", f"Give {parameter.annotation}")
+
+
+def _fits(hint: Any, value: object) -> bool:  # noqa: ANN401  any type
+    """Return whether a value of JSON is of a type, whatever its parts are."""
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(part, value) for part in get_args(hint))
+    if origin is Literal:
+        return isinstance(value, str)
+    if origin in (Sequence, Iterable):
+        return isinstance(value, list)
+    if origin is Mapping:
+        return isinstance(value, dict)
+    if hint in (int, float):
+        wide = (int, float) if hint is float else int
+        return isinstance(value, wide) and not isinstance(value, bool)
+    return isinstance(hint, type) and isinstance(value, hint)
+
+
+def _measure(result: object, metrics: Metrics) -> None:
+    if isinstance(result, WriteReport):
+        metrics.added.inc(result.added)
+    if isinstance(result, SearchResult):
+        for stage in result.trace.stages:
+            metrics.stage(stage.name, stage.milliseconds)
+
+
+def _export(memory: Memory) -> Response:
+    """Answer with an export once it is whole."""
+    file = TemporaryFile()  # noqa: SIM115  closed when it was sent
+    try:
+        report = memory.export(file)
+    except BaseException:
+        file.close()
+        raise
+    file.seek(0)
+    return StreamingResponse(
+        iter(lambda: file.read(_PIECE), b""),
+        media_type="application/x-ndjson",
+        headers={
+            EXPORT_REPORT: json.dumps(to_plain_data(report)),
+            "Content-Length": str(report.bytes),
+        },
+        background=BackgroundTask(file.close),
+    )

@@ -17,6 +17,8 @@ from ekphory.filters.tree import Comparison, Field, In, Not
 from ekphory.memory import Memory
 from ekphory.testing.models import HashEmbedder
 
+ALSO_OVER_A_SERVER = True
+
 # `get`, `list` and `count`.
 
 
@@ -99,11 +101,11 @@ def test_the_largest_filters_may_be_used_in_any_scope(open_memory):
 
 def expiring(memory, text):
     """Add a memory, and wait until it has expired; give a moment before."""
-    ends = datetime.now(UTC) + timedelta(milliseconds=150)
+    ends = datetime.now(UTC) + timedelta(milliseconds=400)
     memory.add(text, id="1", expires_at=ends)
     while (left := ends - datetime.now(UTC)) >= timedelta(0):
         time.sleep(left.total_seconds())
-    return ends - timedelta(milliseconds=150)
+    return ends - timedelta(milliseconds=400)
 
 
 def test_an_expired_memory_is_hidden_from_every_read_but_of_an_earlier_moment(memory):

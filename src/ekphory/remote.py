@@ -224,7 +224,7 @@ class RemoteMemory:
         try:
             return self._transport.post({"scope": self._scope, "arguments": given}, operation)
         except (ServiceRefusal, ServiceUnavailable) as failure:
-            raise self._translate(failure, repeatable=repeatable) from failure
+            raise self._translate(failure, repeatable=repeatable) from None
 
     def _translate(
         self, failure: ServiceRefusal | ServiceUnavailable, *, repeatable: bool

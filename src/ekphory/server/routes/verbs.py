@@ -47,6 +47,26 @@ def _settle(memory: Memory, timeout: float | None = None) -> bool:
     return True
 
 
+def _export(memory: Memory) -> Response:
+    """Answer with an export once it is whole."""
+    file = TemporaryFile()  # noqa: SIM115  closed when it was sent
+    try:
+        report = memory.export(file)
+    except BaseException:
+        file.close()
+        raise
+    file.seek(0)
+    return StreamingResponse(
+        iter(lambda: file.read(_PIECE), b""),
+        media_type="application/x-ndjson",
+        headers={
+            EXPORT_REPORT: json.dumps(to_plain_data(report)),
+            "Content-Length": str(report.bytes),
+        },
+        background=BackgroundTask(file.close),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Verb:
     """One verb, as it can be asked for.
@@ -71,7 +91,7 @@ VERBS: Mapping[str, Verb] = {
     "capture": Verb(Memory.capture, "write"),
     "conflicts": Verb(Memory.conflicts),
     "count": Verb(Memory.count),
-    "export": Verb(Memory.export),
+    "export": Verb(_export),
     "forget": Verb(Memory.forget, "write"),
     "get": Verb(Memory.get),
     "health": Verb(Memory.health, "admin", "store"),
@@ -122,10 +142,10 @@ def _serve(verb: Verb) -> Callable[..., Response]:
         if call.arguments.get("scan"):
             caller.check_rights("write")  # it may decide
         with service.open(scope) as memory:
-            if verb.do is Memory.export:
-                return _export(memory)
             _check_arguments(verb.do, call.arguments)
             result = verb.do(memory, **call.arguments)
+        if isinstance(result, Response):
+            return result
         _measure(result, metrics)
         content = json.dumps({"result": to_plain_data(result)})
         return Response(content, media_type="application/json")
@@ -191,8 +211,7 @@ def _fits(hint: Any, value: object) -> bool:  # noqa: ANN401  any type
     if origin is Mapping:
         return isinstance(value, dict)
     if hint in (int, float):
-        wide = (int, float) if hint is float else int
-        return isinstance(value, wide) and not isinstance(value, bool)
+        return isinstance(value, int | float)
     return isinstance(hint, type) and isinstance(value, hint)
 
 
@@ -202,23 +221,3 @@ def _measure(result: object, metrics: Metrics) -> None:
     if isinstance(result, SearchResult):
         for stage in result.trace.stages:
             metrics.stage(stage.name, stage.milliseconds)
-
-
-def _export(memory: Memory) -> Response:
-    """Answer with an export once it is whole."""
-    file = TemporaryFile()  # noqa: SIM115  closed when it was sent
-    try:
-        report = memory.export(file)
-    except BaseException:
-        file.close()
-        raise
-    file.seek(0)
-    return StreamingResponse(
-        iter(lambda: file.read(_PIECE), b""),
-        media_type="application/x-ndjson",
-        headers={
-            EXPORT_REPORT: json.dumps(to_plain_data(report)),
-            "Content-Length": str(report.bytes),
-        },
-        background=BackgroundTask(file.close),
-    )

@@ -437,11 +437,7 @@ class JsonTransport:
             with self._own_client().stream(
                 "POST", url, content=content, timeout=seconds
             ) as response:
-                if operation.into is not None and response.is_success:
-                    for piece in response.iter_bytes():
-                        operation.into.write(piece)
-                    return response.headers
-                body = self._read(response, seconds)
+                body = self._read(response, seconds, operation.into)
         except httpx.HTTPError as error:
             reason = self._service.quote(str(error) or "no more is known")
             raise self._unavailable(
@@ -450,13 +446,18 @@ class JsonTransport:
             ) from error
         if not response.is_success:
             raise self._refuse(response, body)
+        if operation.into is not None:
+            return response.headers
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
             said = self._service.quote(body.decode("utf-8", "replace"))
             raise self._service.error(f"answered what is not JSON: {said}") from error
 
-    def _read(self, response: httpx.Response, seconds: float) -> bytes:
+    def _read(self, response: httpx.Response, seconds: float, into: IO[bytes] | None) -> bytes:
+        if into is not None and response.is_success:
+            into.writelines(response.iter_bytes())
+            return b""
         deadline = time.monotonic() + seconds
         body = bytearray()
         for piece in response.iter_bytes():

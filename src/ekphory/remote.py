@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, tzinfo
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, get_type_hints
 from urllib.parse import urlsplit
@@ -144,8 +145,9 @@ class RemoteMemory:
         trace = result.retrieval_trace
         if trace is None:
             return result
-        for event in trace.events if options.on_event else ():
-            options.on_event(event)
+        if options.on_event is not None:
+            for event in trace.events:
+                options.on_event(event)
         trace = replace(trace, stage_results_wanted=options.stage_results)
         return replace(result, retrieval_trace=trace)
 
@@ -166,10 +168,10 @@ class RemoteMemory:
         def fill(stream: IO[bytes]) -> ExportReport:
             headers = self._send("export", {}, into=stream)
             found = json.loads(headers.get(EXPORT_REPORT, "null"))
-            return self._read(ExportReport, found)
+            report: ExportReport = self._read(ExportReport, found)
+            return report
 
-        is_file = isinstance(target, str | Path)
-        report = fill_file(Path(target), fill) if is_file else fill(target)
+        report = fill_file(Path(target), fill) if isinstance(target, str | Path) else fill(target)
         if on_progress is not None:
             on_progress(report.memories, report.memories)
         return report
@@ -201,8 +203,9 @@ class RemoteMemory:
     def _call(self, verb: Callable[..., Any], given: Mapping[str, Any]) -> Any:  # noqa: ANN401  what the verb returns
         sent = {name: _to_json(name, value) for name, value in given.items()}
         answer = self._send(verb.__name__, sent)
-        found = answer.get("result") if isinstance(answer, dict) else answer
-        return self._read(get_type_hints(verb)["return"], found)
+        if not isinstance(answer, dict) or "result" not in answer:
+            raise self._service.error("answered without a result", _REMEDIES[404])
+        return self._read(_find_hint(verb), answer["result"])
 
     def _read(self, hint: Any, found: object) -> Any:  # noqa: ANN401  any type, and a value of it
         try:
@@ -248,6 +251,12 @@ class RemoteMemory:
         if not repeatable and _may_have_acted(failure):
             message = f"{message} {_UNKNOWN_OUTCOME}"
         return ServiceUnavailable(message, status=failure.status, body=failure.body)
+
+
+@lru_cache
+def _find_hint(verb: Callable[..., Any]) -> object:
+    """Return the type of what a verb returns."""
+    return get_type_hints(verb)["return"]
 
 
 def _has_ids(name: str, given: Mapping[str, Any]) -> bool:
@@ -307,15 +316,14 @@ def _to_json(field: str, value: Any) -> Any:  # noqa: ANN401  whatever a verb ta
     Raises:
         InvalidInput: JSON has nothing like it.
     """
-    if isinstance(value, str):
-        return _check_text(field, value)
-    if value is None or isinstance(value, bool | int | float):
+    if isinstance(value, str) and value.encode(errors="ignore").decode() != value:
+        problem = "holds half of a surrogate pair, which UTF-8 cannot carry"
+        raise InvalidInput(field or "record", value, problem, "Remove it")
+    if value is None or isinstance(value, str | bool | int | float):
         return value
-    if isinstance(value, Mapping):
-        return {
-            _check_key(field, key): _to_json(f"{field}.{key}".lstrip("."), entry)
-            for key, entry in value.items()
-        }
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        inside = f"{field}." if field else ""
+        return {_to_json(field, key): _to_json(inside + key, value[key]) for key in value}
     if isinstance(value, set | frozenset | Sequence) and not isinstance(value, bytes | bytearray):
         return [_to_json(field, entry) for entry in value]
     return _spell(field, value)
@@ -335,18 +343,3 @@ def _spell(field: str, value: object) -> str:
             return text
     remedy = "Give what has a text form or a name, such as '2026-11-20', 'UTC' or 'balanced'"
     raise InvalidInput(field or "record", value, "cannot be sent to a server", remedy)
-
-
-def _check_text(field: str, text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        problem = "holds half of a surrogate pair, which UTF-8 cannot carry"
-        raise InvalidInput(field or "record", text, problem, "Remove it") from error
-    return text
-
-
-def _check_key(field: str, key: object) -> str:
-    if not isinstance(key, str):
-        raise InvalidInput(field or "record", key, "a key is text", "Rename the key")
-    return _check_text(field, key)

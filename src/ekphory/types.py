@@ -76,8 +76,9 @@ def _reader_of(hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401  any type
         read = _reader_of(parts[1])
         return lambda value: {name: read(entry) for name, entry in value.items()}
     if is_dataclass(hint):
+        make: Any = hint
         own = {name: _reader_of(part) for name, part in get_type_hints(hint).items()}
-        return lambda value: hint(**{name: own[name](entry) for name, entry in value.items()})
+        return lambda value: make(**{name: own[name](entry) for name, entry in value.items()})
     return datetime.fromisoformat if hint is datetime else _keep
 
 

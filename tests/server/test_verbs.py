@@ -403,15 +403,15 @@ def test_the_key_may_be_in_the_environment_and_is_never_in_a_pickle(guarded, mon
 @pytest.mark.parametrize(
     ("verb", "arguments", "field"),
     [
-        ("search", {}, "query"),
+        ("search", {}, "arguments"),
         ("search", {"query": 5}, "query"),
         ("search", {"query": "x", "pools": "all"}, "pools"),
         ("search", {"query": "x", "agent_mode": "yes"}, "agent_mode"),
         ("search", {"query": "x", "agent_options": {"settings": {}}}, "agent_options"),
-        ("search", {"query": "x", "self": 1}, "self"),
+        ("search", {"query": "x", "self": 1}, "arguments"),
         ("add", {"text": "x", "metadata": [1]}, "metadata"),
         ("conflicts", {"on_progress": "print"}, "on_progress"),
-        ("export", {"target": "/etc/passwd"}, "target"),
+        ("export", {"target": "/etc/passwd"}, "arguments"),
         ("add_many", {"records": {"text": "x"}}, "records"),
     ],
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from tempfile import TemporaryFile
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -49,12 +51,10 @@ def _settle(memory: Memory, timeout: float | None = None) -> bool:
 
 def _export(memory: Memory) -> Response:
     """Answer with an export once it is whole."""
-    file = TemporaryFile()  # noqa: SIM115  closed when it was sent
-    try:
+    with ExitStack() as unsent:
+        file = unsent.enter_context(TemporaryFile())
         report = memory.export(file)
-    except BaseException:
-        file.close()
-        raise
+        sent = unsent.pop_all()
     file.seek(0)
     return StreamingResponse(
         iter(lambda: file.read(_PIECE), b""),
@@ -63,7 +63,7 @@ def _export(memory: Memory) -> Response:
             EXPORT_REPORT: json.dumps(to_plain_data(report)),
             "Content-Length": str(report.bytes),
         },
-        background=BackgroundTask(file.close),
+        background=BackgroundTask(sent.close),
     )
 
 
@@ -82,34 +82,25 @@ class Verb:
     reaches: Literal["scope", "store"] = "scope"
 
 
+_READING: tuple[Callable[..., object], ...] = (
+    *(Memory.search, Memory.get, Memory.list, Memory.count, Memory.history, _export),
+    *(Memory.timeline, Memory.profile, Memory.revisions, Memory.conflicts, _settle),
+)
+_WRITING: tuple[Callable[..., object], ...] = (
+    *(Memory.add, Memory.add_many, Memory.add_messages, Memory.add_exported, Memory.capture),
+    *(Memory.learn_mistake, Memory.add_rule, Memory.promote, Memory.update, Memory.forget),
+    *(Memory.supersede, Memory.unsupersede),
+)
+_CONCERNING_ALL = (Memory.health, Memory.repair, Memory.verify)
 VERBS: Mapping[str, Verb] = {
-    "add": Verb(Memory.add, "write"),
-    "add_exported": Verb(Memory.add_exported, "write"),
-    "add_many": Verb(Memory.add_many, "write"),
-    "add_messages": Verb(Memory.add_messages, "write"),
-    "add_rule": Verb(Memory.add_rule, "write"),
-    "capture": Verb(Memory.capture, "write"),
-    "conflicts": Verb(Memory.conflicts),
-    "count": Verb(Memory.count),
-    "export": Verb(_export),
-    "forget": Verb(Memory.forget, "write"),
-    "get": Verb(Memory.get),
-    "health": Verb(Memory.health, "admin", "store"),
-    "history": Verb(Memory.history),
-    "learn_mistake": Verb(Memory.learn_mistake, "write"),
-    "list": Verb(Memory.list),
-    "profile": Verb(Memory.profile),
-    "promote": Verb(Memory.promote, "write"),
-    "repair": Verb(Memory.repair, "admin", "store"),
-    "revisions": Verb(Memory.revisions),
-    "search": Verb(Memory.search),
-    "settle": Verb(_settle),
-    "supersede": Verb(Memory.supersede, "write"),
-    "timeline": Verb(Memory.timeline),
-    "unsupersede": Verb(Memory.unsupersede, "write"),
-    "update": Verb(Memory.update, "write"),
-    "verify": Verb(Memory.verify, "admin", "store"),
+    verb.do.__name__.lstrip("_"): verb
+    for verb in (
+        *map(Verb, _READING),
+        *(Verb(do, "write") for do in _WRITING),
+        *(Verb(do, "admin", "store") for do in _CONCERNING_ALL),
+    )
 }
+"""Whatever can be asked for, by its name; nothing else of a handle can."""
 WRITING_PATHS = frozenset(
     VERBS_PATH + name for name, verb in VERBS.items() if verb.needs == "write"
 )
@@ -185,18 +176,21 @@ def _check_arguments(do: Callable[..., object], given: Mapping[str, Any]) -> Non
     Raises:
         InvalidInput: There is none of that name, one is missing, or it is of another type.
     """
-    hints = get_type_hints(do)
-    named = dict(list(inspect.signature(do).parameters.items())[1:])
+    signature, hints = _find_arguments(do)
+    try:
+        signature.bind(None, **given)
+    except TypeError as error:
+        remedy = f"Give {', '.join(list(signature.parameters)[1:]) or 'none'}"
+        raise InvalidInput("arguments", sorted(given), str(error), remedy) from error
     for name, value in given.items():
-        if name not in named:
-            remedy = f"Give {', '.join(named) or 'none'}"
-            raise InvalidInput(name, value, "there is no such argument", remedy)
         if not _fits(hints[name], value):
-            taken = str(named[name].annotation)
-            raise InvalidInput(name, value, "is of another type", f"Give {taken}")
-    for name, parameter in named.items():
-        if parameter.default is parameter.empty and name not in given:
-            raise InvalidInput(name, None, "is missing", f"Give {parameter.annotation}")
+            remedy = f"Give {signature.parameters[name].annotation}"
+            raise InvalidInput(name, value, "is of another type", remedy)
+
+
+@lru_cache
+def _find_arguments(do: Callable[..., object]) -> tuple[inspect.Signature, dict[str, Any]]:
+    return inspect.signature(do), get_type_hints(do)
 
 
 def _fits(hint: Any, value: object) -> bool:  # noqa: ANN401  any type

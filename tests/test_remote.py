@@ -4,6 +4,7 @@ import json
 from datetime import timedelta, timezone
 
 import pytest
+from tests.cli.command_line import CommandLine
 from tests.server.running import running_server
 from tests.services.wire import Reply, running_service, says
 
@@ -85,6 +86,16 @@ def test_what_cannot_be_sent_says_why(wire, remote, ask, message):
     with pytest.raises(InvalidInput, match=message):
         ask(remote)
     assert wire.asked == []
+
+
+def test_the_command_line_takes_the_url_and_says_what_has_to_be_done_elsewhere(tmp_path):
+    with running_server(tmp_path / "store") as server:
+        line = CommandLine(server.url)
+        assert line.json("add", "I like figs", "--id", "figs")["ids"] == ["figs"]
+        assert [hit["id"] for hit in line.json("search", "figs")["hits"]] == ["figs"]
+        assert line.failure("get", "plums").startswith("id='plums': no such memory")
+        said = line.failure("backup", "--target", str(tmp_path / "copy"))
+    assert "is on object storage or a server" in said
 
 
 # Servers that fail.

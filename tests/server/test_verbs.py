@@ -4,13 +4,14 @@ import asyncio
 import inspect
 import io
 import pickle
+import re
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import get_args
 from zoneinfo import ZoneInfo
 
 import pytest
 from tests.server.running import running_server
-from tests.services.wire import running_service
 
 from ekphory import AgentOptions, AsyncMemory, Memory
 from ekphory.agent_trace import EventBody
@@ -50,12 +51,6 @@ def both(tmp_path_factory):
 def connect(server, close_at_end):
     """Opens a handle over the module's server."""
     return lambda **given: close_at_end(Memory(server.url, **given))
-
-
-@pytest.fixture
-def wire():
-    with running_service() as service:
-        yield service
 
 
 # The same as in this process.
@@ -190,6 +185,13 @@ def test_an_export_is_the_same_in_a_file_and_in_a_stream(both, tmp_path):
     assert (to_file.memories, to_file.versions, told) == (3, 1, [(3, 3)])
     with pytest.raises(InvalidInput, match="target="):
         remote.export(tmp_path)
+
+
+def test_the_example_of_the_page_runs(server, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(from ekphory import Memory\n.*?)```", page, re.DOTALL)
+    exec(example.replace("http://127.0.0.1:8080", server.url))
+    assert capsys.readouterr().out == "town We moved from Porto to Lisbon in May\n"
 
 
 # Writing.

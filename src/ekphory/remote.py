@@ -65,6 +65,8 @@ _KINDS: Mapping[str, type[EkphoryError]] = {
     )
 }
 """Errors of a server that are raised as what they are there, by their names."""
+_OUT_OF_ORDER = 503
+"""Of errors that a caller cannot help; others name a field, a value and a remedy."""
 _Detail = dict[str, Any]
 
 
@@ -235,9 +237,10 @@ class RemoteMemory:
         """Return what the server raised; else the failure, with what to do about it."""
         detail = _read_detail(failure.body)
         kind = _KINDS.get(str(detail.get("exception")))
-        if kind is not None:
+        told = detail.get("fields")
+        if kind is not None and (told or failure.status == _OUT_OF_ORDER):
             error = kind.__new__(kind, str(detail.get("message")))
-            vars(error).update(detail.get("fields") or {})
+            vars(error).update(told or {})
             return error
         if failure.status is None:
             message = str(failure)

@@ -152,6 +152,7 @@ def test_a_verb_that_reads_returns_the_same(both, ask):
         lambda memory: memory.search("x", pools=["nowhere"]),
         lambda memory: memory.search("x", preset="best"),
         lambda memory: memory.add("x", type="fact"),
+        lambda memory: memory.add("x", importance=float("nan")),
         lambda memory: memory.add("x", metadata={"org": "other"}),
         lambda memory: memory.add_messages([{"role": "user"}]),
         lambda memory: memory.list(filter="org = 'other'"),

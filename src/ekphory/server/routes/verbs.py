@@ -38,6 +38,7 @@ from ekphory.types import WriteReport, to_plain_data
 
 _LONGEST_WAIT = 2.0
 _PIECE = 2**16
+_LINES = "application/x-ndjson"
 
 
 def _settle(memory: Memory, timeout: float | None = None) -> bool:
@@ -58,7 +59,7 @@ def _export(memory: Memory) -> Response:
     file.seek(0)
     return StreamingResponse(
         iter(lambda: file.read(_PIECE), b""),
-        media_type="application/x-ndjson",
+        media_type=_LINES,
         headers={
             EXPORT_REPORT: json.dumps(to_plain_data(report)),
             "Content-Length": str(report.bytes),
@@ -150,6 +151,7 @@ for _name, _verb in VERBS.items():
         _serve(_verb),
         methods=["POST"],
         response_model=Returned,
+        responses={200: {"content": {_LINES: {}}}} if _verb.do is _export else {},
         dependencies=[caller_with(_verb.needs)],
         name=_name,
         description=inspect.getdoc(_verb.do),

@@ -32,7 +32,7 @@ READ_FOR_VARIABLES = ("src/**/*.py", "lab/src/**/*.py", "compose.yaml", "Dockerf
 # The page of environment variables.
 
 GROUPS = {
-    "Store and scope": ("store", "org", "project", "agent", "user", "session"),
+    "Store and scope": ("store", "api_key", "org", "project", "agent", "user", "session"),
     "Embedder": ("embedder",),
     "Reranker and preset": ("reranker", "preset"),
     "Chat model": ("chat", "extraction"),

@@ -2,6 +2,7 @@
 
 import os
 from contextlib import ExitStack, closing
+from functools import cache
 
 import pytest
 from hypothesis import settings
@@ -35,10 +36,33 @@ def close_at_end():
         yield lambda one: opened.enter_context(closing(one))
 
 
+def pytest_generate_tests(metafunc):
+    """Ask a server too, in the modules that say so."""
+    if getattr(metafunc.module, "ALSO_OVER_A_SERVER", False) and "where" in metafunc.fixturenames:
+        over_a_server = pytest.param("over a server", marks=pytest.mark.slow)
+        metafunc.parametrize("where", ["in this process", over_a_server])
+
+
 @pytest.fixture
-def open_memory(store_path, close_at_end):
+def where():
+    """Whether handles open the store themselves, or ask a server that does."""
+    return "in this process"
+
+
+@pytest.fixture
+def open_memory(store_path, close_at_end, where):
     """Opens a handle of any scope and with any models on the test's store."""
-    return lambda **given: close_at_end(Memory(store_path, embedder=HashEmbedder(), **given))
+    with ExitStack() as serving:
+
+        @cache
+        def place():
+            if where == "in this process":
+                return {"path": store_path, "embedder": HashEmbedder()}
+            from tests.server.running import running_server
+
+            return {"path": serving.enter_context(running_server(store_path)).url}
+
+        yield lambda **given: close_at_end(Memory(**place(), **given))
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ import pytest
 
 from ekphory.errors import InvalidInput, MemoryNotFound
 
+ALSO_OVER_A_SERVER = True
+
 
 def test_a_mistake_is_kept_with_its_fix_for_its_own_agent(open_memory):
     with open_memory(project="p", agent="a") as memory:

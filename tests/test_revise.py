@@ -7,6 +7,7 @@ import pytest
 
 from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
 
+ALSO_OVER_A_SERVER = True
 NOW = "2026-03-01T00:00:00Z"
 
 

@@ -32,7 +32,7 @@ MANY_ARGUMENTS: dict[str, tuple[int, str]] = {
     "frameworks/mem0.py::AsyncMemory.add": (11, "those of mem0's own method"),
     "frameworks/mem0.py::Memory.add": (10, "those of mem0's own method"),
     "frameworks/mem0.py::Memory.search": (8, "those of mem0's own method"),
-    "memory.py::Memory.__init__": (10, "a store, five fields of a scope, three models, a preset"),
+    "memory.py::Memory.__init__": (11, "a store, its key, a scope, three models, a preset"),
     "memory.py::Memory.add": (15, "the fields of a memory, each by name"),
     "capture/selection.py::capture": (9, "a capture's settings, each by name"),
     "lab/src/ekphory_lab/training/upper_layers.py::train_upper_layers": (7, "what a run needs"),

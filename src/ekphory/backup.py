@@ -240,7 +240,7 @@ def _refuse_taken(place: Path, *, field: str) -> None:
 def _find_directory(store: str | Path, remedy: str) -> Path:
     name = str(store).removeprefix("file://")
     if "://" in name:
-        raise InvalidInput("store", name, "is on object storage", remedy)
+        raise InvalidInput("store", name, "is on object storage or a server", remedy)
     return Path(name).expanduser().resolve()
 
 

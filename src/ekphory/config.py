@@ -19,8 +19,9 @@ class Settings:
     """What holds where a command line says nothing.
 
     Attributes:
-        store: Directory or Lance URI of the store; by default a folder in the user's data
-            directory.
+        store: Directory or Lance URI of the store, or the URL of a server; by default a folder in
+            the user's data directory.
+        api_key: The key for a store that is the URL of a server.
         embedder: What `load_embedder` takes; by default the bundled model.
         embedder_model: The model to ask an embedding service for.
         embedder_api_key: The key of an embedding service.
@@ -60,6 +61,7 @@ class Settings:
     """
 
     store: str
+    api_key: str | None = field(default=None, repr=False)
     embedder: str | None = None
     embedder_model: str | None = None
     embedder_api_key: str | None = field(default=None, repr=False)

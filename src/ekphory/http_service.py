@@ -1,4 +1,4 @@
-"""JSON over HTTP to a model service: repeated while that may help, and bounded."""
+"""JSON over HTTP to a service: repeated while that may help, and bounded."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import math
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from random import SystemRandom
-from typing import Any, Literal
+from typing import IO, Any, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import httpx
@@ -74,10 +74,24 @@ class ServiceUnavailable(ServiceError):
 
     Attributes:
         retry_after: The header of that name, as the service sent it.
+        status: The HTTP status; None where there was no answer.
+        body: What the service said, as bytes.
+        sent: Whether the request was on its way, so that the service may have acted on it.
     """
 
-    def __init__(self, message: str, *, retry_after: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: str | None = None,
+        status: int | None = None,
+        body: bytes = b"",
+        sent: bool = True,
+    ) -> None:
         self.retry_after = retry_after
+        self.status = status
+        self.body = body
+        self.sent = sent
         super().__init__(message)
 
 
@@ -301,6 +315,26 @@ class Service:
 
 # JSON over HTTP to one service: repeated while that may help, bounded, and given up in time.
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One of several things that a service does, and how it is asked for it.
+
+    Attributes:
+        path: What comes after the service's URL.
+        seconds: As `ServiceSettings.timeout`; None takes that one.
+        may_repeat: Whether the same request is sent again after a failure that may pass.
+        into: What a successful answer is written to, of any length, in place of being read.
+    """
+
+    path: str = ""
+    seconds: float | None = None
+    may_repeat: Callable[[ServiceUnavailable], bool] = lambda _: True
+    into: IO[bytes] | None = None
+
+
+_WHOLE_SERVICE = Operation()
+
 BUSY = frozenset({408, 429, 500, 502, 503, 504, 529})
 """Statuses after which the same request may succeed; 529 is Anthropic's for overload."""
 _REMEDIES = {
@@ -311,6 +345,8 @@ _REMEDIES = {
     429: "Ask less often, or raise the limit of the account.",
 }
 _UNREACHED = "Check the URL, and that the service runs."
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+"""What fails before anything is sent."""
 
 
 class JsonTransport:
@@ -331,8 +367,8 @@ class JsonTransport:
         self._client = self._connect()
         self._process = os.getpid()
 
-    def post(self, body: Mapping[str, Any]) -> Any:  # noqa: ANN401  whatever JSON holds
-        """Send the body as JSON; returns the answer's JSON.
+    def post(self, body: Mapping[str, Any], operation: Operation = _WHOLE_SERVICE) -> Any:  # noqa: ANN401  whatever JSON holds
+        """Send the body as JSON; returns the answer's JSON, or its headers where it is written.
 
         Characters that UTF-8 cannot hold are sent as `?`. Redirects are not followed: they would
         carry the key to another place.
@@ -354,7 +390,7 @@ class JsonTransport:
         # JSON's text may hold surrogates; as bytes it must not
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         try:
-            answer = self._ask_repeatedly(content)
+            answer = self._ask_repeatedly(content, operation)
         except ServiceRefusal:
             self._breaker.note_success()
             raise
@@ -381,36 +417,48 @@ class JsonTransport:
             headers["Authorization"] = f"{self._service.scheme} {self._service.api_key}"
         return httpx.Client(timeout=self._settings.timeout, headers=headers)
 
-    def _ask_repeatedly(self, content: bytes) -> object:
+    def _ask_repeatedly(self, content: bytes, operation: Operation) -> object:
         for attempt in range(self._settings.retries):
             try:
-                return self._ask(content)
+                return self._ask(content, operation)
             except ServiceUnavailable as failure:
+                if not operation.may_repeat(failure):
+                    raise
                 wait = compute_backoff(
                     attempt, retry_after=failure.retry_after, settings=self._settings
                 )
             time.sleep(wait)
-        return self._ask(content)
+        return self._ask(content, operation)
 
-    def _ask(self, content: bytes) -> object:
+    def _ask(self, content: bytes, operation: Operation) -> object:
+        url = self._service.url + operation.path
+        seconds = operation.seconds or self._settings.timeout
         try:
-            with self._own_client().stream("POST", self._service.url, content=content) as response:
-                body = self._read(response)
+            with self._own_client().stream(
+                "POST", url, content=content, timeout=seconds
+            ) as response:
+                body = self._read(response, seconds, operation.into)
         except httpx.HTTPError as error:
             reason = self._service.quote(str(error) or "no more is known")
             raise self._unavailable(
-                f"could not be asked ({type(error).__name__}: {reason})"
+                f"could not be asked ({type(error).__name__}: {reason})",
+                sent=not isinstance(error, _UNSENT),
             ) from error
         if not response.is_success:
             raise self._refuse(response, body)
+        if operation.into is not None:
+            return response.headers
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
             said = self._service.quote(body.decode("utf-8", "replace"))
             raise self._service.error(f"answered what is not JSON: {said}") from error
 
-    def _read(self, response: httpx.Response) -> bytes:
-        deadline = time.monotonic() + self._settings.timeout
+    def _read(self, response: httpx.Response, seconds: float, into: IO[bytes] | None) -> bytes:
+        if into is not None and response.is_success:
+            into.writelines(response.iter_bytes())
+            return b""
+        deadline = time.monotonic() + seconds
         body = bytearray()
         for piece in response.iter_bytes():
             body += piece
@@ -420,9 +468,7 @@ class JsonTransport:
                     "Ask for less at a time.",
                 )
             if time.monotonic() > deadline:
-                raise self._unavailable(
-                    f"did not finish its answer within {self._settings.timeout} s"
-                )
+                raise self._unavailable(f"did not finish its answer within {seconds} s")
         return bytes(body)
 
     def _refuse(self, response: httpx.Response, body: bytes) -> ServiceError:
@@ -432,8 +478,9 @@ class JsonTransport:
             f"answered status {status}: {said}", _REMEDIES.get(status, CHECK_ALL)
         )
         if status in BUSY:
-            return ServiceUnavailable(message, retry_after=response.headers.get("Retry-After"))
+            retry_after = response.headers.get("Retry-After")
+            return ServiceUnavailable(message, retry_after=retry_after, status=status, body=body)
         return ServiceRefusal(message, status=status, body=body)
 
-    def _unavailable(self, problem: str) -> ServiceUnavailable:
-        return ServiceUnavailable(self._service.message(problem, _UNREACHED))
+    def _unavailable(self, problem: str, *, sent: bool = True) -> ServiceUnavailable:
+        return ServiceUnavailable(self._service.message(problem, _UNREACHED), sent=sent)

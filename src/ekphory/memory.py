@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import copy
 import functools
+import inspect
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import IO, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import urlsplit
 
 from ekphory import capture as capturing
@@ -20,7 +21,7 @@ from ekphory.agent.provider import AgentOptions, cancellable
 from ekphory.agent.session import Searches, agent_search
 from ekphory.capture import CaptureReport
 from ekphory.config import read_recorded, read_settings
-from ekphory.errors import InvalidInput, StoreClosed
+from ekphory.errors import InvalidInput, StoreClosed, StoreError
 from ekphory.filters.tree import Filter
 from ekphory.http_service import shown
 from ekphory.models.chat import Chat
@@ -28,7 +29,7 @@ from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import choose_reranker, load_configured_chat, load_embedder
 from ekphory.models.reranker import RerankingModel, Turn, bundled_reranker, read_dialogue
 from ekphory.recorded_searches import RecordedSearches, Surface
-from ekphory.retrieval.pipeline import OptionalModels, Pipeline
+from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline
 from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.presets import preset as preset_named
 from ekphory.retrieval.stages.shape import PINNED, RULES
@@ -53,11 +54,33 @@ from ekphory.types import (
 )
 from ekphory.write import make_draft, make_message_drafts
 
+if TYPE_CHECKING:
+    from ekphory.remote import RemoteMemory
+
 Records = list[MemoryRecord]
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def _verb(
+    do: Callable[Concatenate[Memory, Arguments], Result],
+) -> Callable[Concatenate[Memory, Arguments], Result]:
+    """Let a method ask the server, where the handle is on one."""
+    signature = inspect.signature(do)
+
+    @functools.wraps(do)
+    def call(self: Memory, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        if self._remote is None:
+            return do(self, *args, **kwargs)
+        _, *given = signature.bind(self, *args, **kwargs).arguments.items()
+        result: Result = self._remote.ask(do, dict(given))
+        return result
+
+    return call
 
 
 class Memory:
-    """The memories of one scope, in an embedded store.
+    """The memories of one scope, in an embedded store or on a server.
 
     Any number of handles, of any scope, may have one path open, in any number of threads; they
     share one writer. Other processes may read and write the same directory. Close a handle, or
@@ -66,8 +89,13 @@ class Memory:
     `pickle` and `copy` open another handle on the same path and scope, with the preset and the
     models of the same names; keys come from the environment there.
 
+    On the URL of an `ekphory serve` the verbs are done there, with that server's models, and
+    return and raise the same; `docs/server.md` tells what differs. Nothing is asked before the
+    first verb.
+
     Args:
-        path: A directory, or any Lance URI (`s3://`, `gs://`, `az://`).
+        path: A directory, any Lance URI (`s3://`, `gs://`, `az://`), or the URL of a server
+            (`http://`, `https://`).
         org: The organisation of the scope. A bound field of the scope is filled into what is
             written and required of what is read; an unbound one restricts nothing.
         project: The project of the scope.
@@ -81,7 +109,8 @@ class Memory:
         chat: A `Chat`, or the URL of a service that `load_chat` takes, which is used by the presets
             that ask a language model; None for none.
         preset: The pipeline of searches that name none, by its name, or one of your own; None for
-            `balanced`.
+            `balanced`, or for what a server says.
+        api_key: The key for a server; None for `EKPHORY_API_KEY`, or for none.
 
     Attributes:
         surface: Where its searches come from, as records say; None records none of them. Without
@@ -108,18 +137,25 @@ class Memory:
         reranker: RerankingModel | str | None = None,
         chat: Chat | str | None = None,
         preset: str | Pipeline | None = None,
+        api_key: str | None = None,
     ) -> None:
         self.preset = preset_named(preset)
         self.scope = Scope(org=org, project=project, agent=agent, user=user, session=session)
-        self._given = {"embedder": embedder, "reranker": reranker, "chat": chat}
+        self._given = {"embedder": embedder, "reranker": reranker, "chat": chat, "preset": preset}
+        self._remote = _connect(path, self.scope, self._given, api_key)
+        self._shared: engine.Engine | None = None
+        self._models = NO_OPTIONAL_MODELS
+        if self._remote is not None:
+            return
         if embedder is None or isinstance(embedder, str):
             embedder = _load_embedder(embedder)
         self._models = _load_optional_models(reranker, chat)
         self._recorded = read_recorded()
-        self._shared: engine.Engine | None = engine.acquire(path, embedder)
+        self._shared = engine.acquire(path, embedder)
         if self._models.chat is not None:
             self._shared.detector.consult(self._models.chat)
 
+    @_verb
     def add(  # noqa: PLR0913  a memory's fields
         self,
         text: str,
@@ -171,6 +207,7 @@ class Memory:
         entry = make_draft(given, scope=self.scope, now=now_utc())
         return _traced(lambda: write.add_drafts(self._engine, self.scope, [entry]))
 
+    @_verb
     def add_messages(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -189,6 +226,7 @@ class Memory:
         drafts = make_message_drafts(messages, scope=self.scope, session=session, pool=pool)
         return _traced(lambda: write.add_drafts(self._engine, self.scope, drafts))
 
+    @_verb
     def capture(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -232,6 +270,7 @@ class Memory:
             span.note(kept=len(report.kept), redactions=report.redactions)
         return report
 
+    @_verb
     def add_many(
         self,
         records: Iterable[Mapping[str, Any]],
@@ -255,6 +294,7 @@ class Memory:
             lambda: write.add_all(self._engine, self.scope, given, on_progress=on_progress)
         )
 
+    @_verb
     def learn_mistake(self, what: str, *, fix: str, shared: bool = False) -> str:
         """Remember what went wrong and how it is avoided; return the memory's id.
 
@@ -278,6 +318,7 @@ class Memory:
         )
         return report.ids[0]
 
+    @_verb
     def add_rule(self, text: str) -> str:
         """Add a rule that every search of the project finds first; return the memory's id.
 
@@ -288,6 +329,7 @@ class Memory:
         """
         return self.add(text, pool=RULES, type="procedural", metadata={PINNED: True}).ids[0]
 
+    @_verb
     def promote(self, id: str, *, pool: str) -> str:  # noqa: A002  the field's name
         """Copy a memory into a pool that the whole project sees; return the copy's id.
 
@@ -303,6 +345,7 @@ class Memory:
             raise InvalidInput("pool", pool, "is not a shared pool", remedy)
         return write.promote(self._engine, self.scope, self.get(id), pool=pool)
 
+    @_verb
     def add_exported(self, records: Iterable[Mapping[str, Any]]) -> WriteReport:
         """Take memories back as `export` wrote them, whole: ids, moments and earlier versions.
 
@@ -318,6 +361,7 @@ class Memory:
         """
         return _traced(lambda: transfer.add_exported(self._engine, self.scope, records))
 
+    @_verb
     def search(  # noqa: PLR0913  a search's settings
         self,
         query: str,
@@ -388,6 +432,7 @@ class Memory:
         self._record(asked, result)
         return result
 
+    @_verb
     def get(self, id: str) -> MemoryRecord:  # noqa: A002  the field's name everywhere else
         """Read one memory by its id.
 
@@ -397,6 +442,7 @@ class Memory:
         """
         return history.get(self._engine, self.scope, id)
 
+    @_verb
     def list(
         self,
         *,
@@ -409,14 +455,17 @@ class Memory:
         page = history.Page(limit=limit, offset=offset, order=order)
         return history.list_memories(self._engine, self.scope, self._condition(filter), page)
 
+    @_verb
     def count(self, *, filter: str | Filter | None = None) -> int:  # noqa: A002  likewise
         """Return how many memories the scope holds."""
         return history.count(self._engine, self.scope, self._condition(filter))
 
+    @_verb
     def history(self, id: str) -> Records:  # noqa: A002  likewise
         """Return the memory and the versions it replaced, newest first."""
         return history.history(self._engine, self.scope, id)
 
+    @_verb
     def update(  # noqa: PLR0913  a memory's fields
         self,
         id: str,  # noqa: A002  the field's name everywhere else
@@ -451,6 +500,7 @@ class Memory:
         with TraceSpan("update"):
             return history.update(self._engine, self.scope, id, changes)
 
+    @_verb
     def supersede(
         self,
         old: str,
@@ -476,6 +526,7 @@ class Memory:
         """
         return revise.supersede(self._engine, self.scope, old, by=by, kind=kind, at=at)
 
+    @_verb
     def unsupersede(self, *, revision: str | None = None, batch: str | None = None) -> int:
         """Take back one decision, or all of a batch, whoever made it; returns how many.
 
@@ -484,6 +535,7 @@ class Memory:
         """
         return revise.unsupersede(self._engine, self.scope, revision=revision, batch=batch)
 
+    @_verb
     def conflicts(
         self, *, scan: bool = False, limit: int = 100, on_progress: Progress = ignore_progress
     ) -> tuple[Revision, ...]:
@@ -501,6 +553,7 @@ class Memory:
             self._engine, self.scope, scan=scan, limit=limit, on_progress=on_progress
         )
 
+    @_verb
     def revisions(self, *, limit: int = 100) -> tuple[revise.DecidedPair, ...]:
         """Return the decisions that act or wait for somebody to look, each with its memories.
 
@@ -508,6 +561,7 @@ class Memory:
         """
         return revise.revisions(self._engine, self.scope, limit=limit)
 
+    @_verb
     def settle(self, timeout: float | None = None) -> None:
         """Wait until all that was written has been compared with earlier memories.
 
@@ -516,6 +570,7 @@ class Memory:
         """
         self._engine.detector.settle(timeout=timeout)
 
+    @_verb
     def timeline(
         self, topic: str, *, k: int = 20, now: str | datetime | None = None
     ) -> tuple[revise.State, ...]:
@@ -535,6 +590,7 @@ class Memory:
         found = self.search(topic, now=now, superseded="ignore")
         return revise.timeline(self._engine, self.scope, [hit.id for hit in found], k=k)
 
+    @_verb
     def profile(
         self, *, user: str | None = None, k: int = 50, now: str | datetime | None = None
     ) -> tuple[revise.ProfileEntry, ...]:
@@ -548,6 +604,7 @@ class Memory:
         moment = now_utc() if now is None else to_utc(now, field="now")
         return revise.profile(self._engine, self.scope, user=user, k=k, now=moment)
 
+    @_verb
     def forget(
         self,
         id: str | None = None,  # noqa: A002  the field's name everywhere else
@@ -578,6 +635,7 @@ class Memory:
                 RecordedSearches(self._engine.uri).drop_gone(self._engine)
         return gone
 
+    @_verb
     def export(
         self,
         target: str | Path | IO[bytes],
@@ -602,14 +660,17 @@ class Memory:
             return transfer.export_to_file(self._engine, self.scope, Path(target), tell)
         return transfer.export_to_stream(self._engine, self.scope, target, tell)
 
+    @_verb
     def health(self) -> StoreHealth:
         """Measure the whole store, all scopes together, as `ekphory doctor` reports it."""
         return self._engine.health()
 
+    @_verb
     def repair(self) -> None:
         """Merge files, rebuild indexes, and remove what no version needs, as kills leave it."""
         self._engine.writer.repair()
 
+    @_verb
     def verify(self, *, on_progress: Progress = ignore_progress) -> Verification:
         """Compare every row of the whole store with its checksum, and read the ledger.
 
@@ -619,6 +680,9 @@ class Memory:
 
     def close(self) -> None:
         """End the handle; the last one on a store ends its background work."""
+        if self._remote is not None:
+            remote, self._remote = self._remote, None
+            remote.close()
         if self._shared is not None:
             shared, self._shared = self._shared, None
             engine.release(shared)
@@ -636,7 +700,8 @@ class Memory:
             InvalidInput: A model or the preset is an object, or a URL holds a key.
             StoreClosed: The handle was closed.
         """
-        given = {"path": self._engine.uri, **self._given, "preset": self.preset}
+        path = self._engine.uri if self._remote is None else self._remote.url
+        given = {"path": path, **self._given}
         names = _names_of({name: value for name, value in given.items() if value is not None})
         opening = functools.partial(type(self), **names, **asdict(self.scope))
         return opening, (), {"surface": self.surface}
@@ -652,11 +717,40 @@ class Memory:
 
     @property
     def _engine(self) -> engine.Engine:
+        if self._remote is not None:
+            raise StoreError(
+                f"{self._remote.url} is a server, and this needs the files of the store. Do it "
+                "where they lie."
+            )
         if self._shared is None:
             raise StoreClosed("This handle was closed. Open the store again.")
         if self._shared.process != os.getpid():
             raise StoreClosed("This handle is of the process before a fork. Open Memory here too.")
         return self._shared
+
+
+def _connect(
+    path: str | Path, scope: Scope, given: Mapping[str, Any], api_key: str | None
+) -> RemoteMemory | None:
+    """Return the way to a server; None where the path is that of a store.
+
+    Raises:
+        InvalidInput: What is given cannot be used there.
+    """
+    if not (isinstance(path, str) and path.lower().startswith(("http://", "https://"))):
+        if api_key is not None:
+            raise InvalidInput(
+                "api_key", "***", "a store has no key", "Give it with a server's URL"
+            )
+        return None
+    for name in ("embedder", "reranker", "chat"):
+        if given[name] is not None:
+            remedy = "Leave it out, and name it where the server is started"
+            raise InvalidInput(name, given[name], "a server has its own models", remedy)
+    from ekphory.remote import RemoteMemory
+
+    key = api_key or read_settings().api_key
+    return RemoteMemory(path, api_key=key, scope=scope, preset=given["preset"])
 
 
 def _traced(add: Callable[[], WriteReport]) -> WriteReport:
@@ -704,9 +798,6 @@ def _load_optional_models(
 
 
 # `AsyncMemory`: each verb is made from that of `Memory`.
-
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 
 
 def _awaitable(

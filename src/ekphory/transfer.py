@@ -160,19 +160,32 @@ def export_to_file(
     Raises:
         InvalidInput: The target is a folder, or lies in none.
     """
+
+    def fill(stream: IO[bytes]) -> ExportReport:
+        def write(state: LanceSnapshot) -> ExportReport:
+            stream.seek(0)
+            stream.truncate()
+            return _Export(state, engine.ledger, scope, stream).write(on_progress)
+
+        return newest_state(engine.uri, write, attempts=_ATTEMPTS)
+
+    return fill_file(target, fill)
+
+
+def fill_file(target: Path, fill: Callable[[IO[bytes]], ExportReport]) -> ExportReport:
+    """Let an export be written beside its target, and put it there once it is whole and durable.
+
+    Raises:
+        InvalidInput: The target is a folder, or lies in none.
+    """
     if target.is_dir() or not target.parent.is_dir():
         problem = "not a file in an existing folder"
         raise InvalidInput("target", str(target), problem, "Name such a file")
     with write_aside(target) as part, open(part, "xb", opener=_open_for_owner) as stream:
-
-        def write(state: LanceSnapshot) -> ExportReport:
-            stream.seek(0)
-            stream.truncate()
-            return _Export(state, engine.ledger, scope, stream).write(on_progress, target)
-
-        report = newest_state(engine.uri, write, attempts=_ATTEMPTS)
+        report = fill(stream)
+        stream.flush()
         os.fsync(stream.fileno())
-    return report
+    return replace(report, target=target)
 
 
 def export_to_stream(
@@ -180,7 +193,7 @@ def export_to_stream(
 ) -> ExportReport:
     """Write an export to a stream; without its last line it is not whole."""
     state = LanceSnapshot(engine.uri)
-    return _Export(state, engine.ledger, scope, stream).write(on_progress, None)
+    return _Export(state, engine.ledger, scope, stream).write(on_progress)
 
 
 def read_exported(engine: Engine, scope: Scope, memory_id: str) -> dict[str, Any]:
@@ -250,7 +263,7 @@ class _Export:
         self._bytes = 0
         self._versions = 0
 
-    def write(self, on_progress: Progress, target: Path | None) -> ExportReport:
+    def write(self, on_progress: Progress) -> ExportReport:
         own = self._scope.own_predicate()
         where = And((own, unexpired()))
         rows = self._state.rows(where)
@@ -268,7 +281,7 @@ class _Export:
         counts["sha256"] = self._digest.hexdigest()
         self._write_line({END_KEY: FORMAT_VERSION} | counts)
         self._stream.flush()
-        return ExportReport(target=target, expired=expired, bytes=self._bytes, **counts)
+        return ExportReport(target=None, expired=expired, bytes=self._bytes, **counts)
 
     def read_memories(self, where: Filter, rows: IntArray) -> Iterator[dict[str, Any]]:
         """Read memories, each before its earlier versions."""

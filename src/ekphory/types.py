@@ -8,8 +8,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo
 
 from ekphory.errors import InvalidInput
@@ -39,17 +41,58 @@ def to_plain_data(value: object) -> object:
 
     NaN and infinity become null; a set becomes a sorted list.
     """
+    if value is None or isinstance(value, str | int | float):
+        return None if isinstance(value, float) and not math.isfinite(value) else value
     if is_dataclass(value) and not isinstance(value, type):
         return {entry.name: to_plain_data(getattr(value, entry.name)) for entry in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): to_plain_data(entry) for key, entry in value.items()}
-    if isinstance(value, frozenset):
-        return sorted(value)
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return [to_plain_data(entry) for entry in value]
+    if isinstance(value, Iterable):
+        parts = sorted(value) if isinstance(value, frozenset) else value
+        return [to_plain_data(entry) for entry in parts]
     if isinstance(value, datetime | Path):
         return value.isoformat() if isinstance(value, datetime) else str(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return value
+
+
+def from_plain_data(hint: Any, value: Any) -> Any:  # noqa: ANN401  any type, and what JSON has
+    """Return the value of a type that `to_plain_data` made this of.
+
+    Raises:
+        AttributeError, LookupError, TypeError, ValueError: It was made of another type.
+    """
+    return _reader_of(hint)(value)
+
+
+@lru_cache
+def _reader_of(hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401  any type
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return _reader_of_union([part for part in parts if _reader_of(part) is not _keep])
+    if origin in (tuple, list, frozenset):
+        read = _reader_of(parts[0])
+        return lambda value: origin(map(read, value))
+    if origin is Mapping:
+        read = _reader_of(parts[1])
+        return lambda value: {name: read(entry) for name, entry in value.items()}
+    if is_dataclass(hint):
+        make: Any = hint
+        own = {name: _reader_of(part) for name, part in get_type_hints(hint).items()}
+        return lambda value: make(**{name: own[name](entry) for name, entry in value.items()})
+    return datetime.fromisoformat if hint is datetime else _keep
+
+
+def _reader_of_union(parts: Sequence[Any]) -> Callable[[Any], Any]:
+    """Return what reads None and one of these types; of several, that with the same fields."""
+    if len(parts) > 1:
+        readers = {frozenset(each.name for each in fields(part)): part for part in parts}
+        return lambda value: from_plain_data(readers[frozenset(value)], value)
+    read = _reader_of(parts[0]) if parts else _keep
+    return lambda value: None if value is None else read(value)
+
+
+def _keep(value: Any) -> Any:  # noqa: ANN401  what JSON has
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,14 @@
 """Memory in Python."""
 
-import pytest
+from contextlib import ExitStack
 
+import pytest
+from tests.server.running import running_server
+
+from ekphory.config import Settings
 from ekphory.errors import InvalidInput, MemoryNotFound
 from ekphory.memory import Memory
+from ekphory.service.handles import load_models
 
 READ = ("id", "text", "type", "importance", "producer")
 
@@ -59,3 +64,17 @@ class PythonChatDriver(PythonDriver):
 
     def add(self, *, name, text, **fields):
         self.memory.add_messages([{"content": text, "id": name, **fields}])
+
+
+class RemoteDriver(PythonDriver):
+    """The same, over a server."""
+
+    def __init__(self, store, user):
+        self.open = ExitStack()
+        used = load_models(Settings(store=str(store)))
+        server = self.open.enter_context(running_server(store, used=used))
+        self.memory = Memory(server.url, org="home", project="chat", user=user)
+
+    def close(self):
+        super().close()
+        self.open.close()

@@ -6,7 +6,7 @@ import pytest
 
 from .command_line_driver import CommandLineDriver
 from .mcp_driver import McpDriver
-from .python_driver import PythonChatDriver, PythonDriver
+from .python_driver import PythonChatDriver, PythonDriver, RemoteDriver
 from .rest_driver import RestDriver
 from .scenario import everyday, whole
 
@@ -54,8 +54,8 @@ def same(seen, expected):
         assert [hit[2] for hit in seen[step]] == pytest.approx(scores, abs=1e-6), step
 
 
-@pytest.mark.parametrize("driver", [CommandLineDriver, McpDriver])
-def test_command_line_and_mcp_do_what_python_does(in_python, tmp_path, driver):
+@pytest.mark.parametrize("driver", [CommandLineDriver, McpDriver, RemoteDriver])
+def test_command_line_mcp_and_python_over_a_server_do_what_python_does(in_python, tmp_path, driver):
     same(played(everyday, driver, tmp_path / "store"), in_python[everyday])
 
 
@@ -64,7 +64,7 @@ def test_rest_does_what_python_does_with_the_messages_of_a_chat(tmp_path):
     same(played(everyday, RestDriver, tmp_path / "rest"), expected)
 
 
-@pytest.mark.parametrize("driver", [CommandLineDriver, McpDriver])
+@pytest.mark.parametrize("driver", [CommandLineDriver, McpDriver, RemoteDriver])
 def test_what_rest_has_no_words_for_is_the_same_elsewhere(in_python, tmp_path, driver):
     same(played(whole, driver, tmp_path / "store"), in_python[whole])
 
@@ -83,7 +83,7 @@ def test_what_one_surface_writes_another_reads(tmp_path):
     store = tmp_path / "store"
     with users_of(PythonDriver, store) as connect:
         connect("mara").add(name="tea", text="I drink tea", at="2026-03-01T08:00:00Z")
-    for driver in (CommandLineDriver, McpDriver):
+    for driver in (CommandLineDriver, McpDriver, RemoteDriver):
         with users_of(driver, store) as connect:
             assert connect("mara").list() == [("tea", "I drink tea")]
             assert connect("ben").list() == []

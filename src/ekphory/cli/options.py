@@ -68,7 +68,7 @@ class StoreOptions:
         str | None,
         _scope_option(
             metavar="DIR",
-            help="Directory or Lance URI of the store; else EKPHORY_STORE, "
+            help="Directory or Lance URI of the store, or a server's URL; else EKPHORY_STORE, "
             "else a folder in your data directory.",
         ),
     ] = None

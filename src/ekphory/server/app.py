@@ -13,13 +13,23 @@ from ekphory.server.errors import add_error_handlers
 from ekphory.server.limits import guard
 from ekphory.server.options import ServerOptions
 from ekphory.server.request_log import ASSETS, Metrics
-from ekphory.server.routes import capture, inspect, memories, models, revisions, semantic, system
+from ekphory.server.routes import (
+    capture,
+    inspect,
+    memories,
+    models,
+    revisions,
+    semantic,
+    system,
+    verbs,
+)
 from ekphory.service.memory_service import MemoryService
 
 _ABOUT = (
     "Memory for AI agents. The paths under `/api/v2` are those of MemMachine's REST API; its "
-    "released clients work unchanged. Reranking is Cohere's, Jina's, vLLM's, Infinity's, TEI's and "
-    "Memos'; embeddings are OpenAI's and Cohere's."
+    "released clients work unchanged. Those under `/api/v1/memory` are the verbs of `Memory` in "
+    "Python. Reranking is Cohere's, Jina's, vLLM's, Infinity's, TEI's and Memos'; embeddings are "
+    "OpenAI's and Cohere's."
 )
 _THREADS_FOR_THE_REST = 4
 """Such as /health, which nothing may keep waiting."""
@@ -27,6 +37,7 @@ _ROUTERS = (
     # First what is asked most: routers are tried in order.
     memories.memories_router,
     memories.projects_router,
+    verbs.verbs_router,
     revisions.revisions_router,
     capture.capture_router,
     semantic.features_router,

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 
 from ekphory.catalog.database import AlreadyThere, NotPermitted, NotThere
 from ekphory.errors import EkphoryError, InvalidInput, MemoryNotFound, ServiceError
+from ekphory.remote import VERBS_PATH
 from ekphory.service.handles import NotConfigured
 
 STATUSES: tuple[tuple[type[EkphoryError], HTTPStatus], ...] = (
@@ -71,6 +72,14 @@ def make_error_response(
     return JSONResponse(_body(path, status, _clipped(message), kind), status, dict(headers or {}))
 
 
+def _make_verb_error(error: EkphoryError, status: int) -> JSONResponse:
+    """Return what `Memory` on a server makes the same error of: its fields as well."""
+    told = InvalidInput | MemoryNotFound
+    fields = vars(error) if isinstance(error, told) else {}
+    detail = _body("", status, _clipped(str(error)), type(error).__name__)["detail"]
+    return JSONResponse({"detail": {**detail, "fields": fields}}, status)
+
+
 def _clipped(message: str, most: int = _MOST_TEXT) -> str:
     text = message.encode("utf-8", "replace")
     return message if len(text) <= most else f"{text[:most].decode('utf-8', 'ignore')}…"
@@ -103,6 +112,8 @@ async def _of_ekphory(request: Request, error: Exception) -> JSONResponse:
         # What went wrong may name paths and addresses, which are not the caller's business.
         request.state.failure = error
         message = _OUT_OF_ORDER
+    elif request.url.path.startswith(VERBS_PATH) and isinstance(error, EkphoryError):
+        return _make_verb_error(error, status)
     headers = RETRY if status == HTTPStatus.SERVICE_UNAVAILABLE else None
     kind = type(error).__name__
     return make_error_response(request.url.path, status, message, kind=kind, headers=headers)

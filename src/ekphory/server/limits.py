@@ -35,6 +35,7 @@ from ekphory.server.request_log import (
     header,
     is_open,
 )
+from ekphory.server.routes.verbs import WRITING_PATHS
 
 # What a window holds is looked at without a pause: so much takes some milliseconds.
 WINDOW_BYTES = 256 * 1024
@@ -117,7 +118,7 @@ class BodyScan:
 
 # The number of requests under way, and what is refused.
 
-_WRITES = frozenset(
+_WRITES = WRITING_PATHS.union(
     {
         "/api/v2/memories",
         "/api/v2/memories/episodic/delete",

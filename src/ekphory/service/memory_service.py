@@ -20,6 +20,7 @@ from ekphory.catalog.projects import (
 )
 from ekphory.memory import Memory
 from ekphory.recorded_searches import RecordedIn, RecordedSearches
+from ekphory.scope import Scope
 from ekphory.search import SearchResult
 from ekphory.service.episodes import EpisodeQuery, Episodes, FoundEpisodes, Uids
 from ekphory.service.extraction import Extraction
@@ -159,6 +160,10 @@ class MemoryService:
     def memory(self, place: Place) -> Memory:
         """Open a handle on a project, with all the verbs of `Memory`; to be closed after use."""
         return self._handles.episodes(place)
+
+    def open(self, scope: Scope) -> Memory:
+        """Open a handle on any scope, likewise."""
+        return self._handles.open(scope, surface="server")
 
     def health(self) -> StoreHealth:
         """Measure the whole store, all projects together."""

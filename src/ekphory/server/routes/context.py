@@ -53,7 +53,9 @@ async def _caller(request: Request) -> Caller:
     return caller
 
 
-def _caller_with(needed: Rights) -> Any:  # noqa: ANN401  what FastAPI takes
+def caller_with(needed: Rights) -> Any:  # noqa: ANN401  what FastAPI takes
+    """Return the dependency on a caller who has a right anywhere at all."""
+
     async def check(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
         caller.check_rights(needed)
         return caller
@@ -89,14 +91,14 @@ def existing_place(request: InProject, service: MemoryService, caller: Caller) -
 
 
 TheService = Annotated[MemoryService, Depends(_service)]
-_READER = _caller_with("read")
+_READER = caller_with("read")
 MAY_READ = (_READER,)
 """Needed where a path acts for no project: the right to read anywhere at all."""
 TheReader = Annotated[Caller, _READER]
 """Whoever may read anywhere at all; told before the request's body is looked at."""
-TheWriter = Annotated[Caller, _caller_with("write")]
+TheWriter = Annotated[Caller, caller_with("write")]
 """Likewise, whoever may write."""
-TheAdmin = Annotated[Caller, _caller_with("admin")]
+TheAdmin = Annotated[Caller, caller_with("admin")]
 """Likewise, whoever may make and remove projects."""
 TheMetrics = Annotated[Metrics, Depends(_metrics)]
 TheLimits = Annotated[Limits, Depends(_limits)]

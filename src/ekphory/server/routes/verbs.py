@@ -1,0 +1,219 @@
+"""The verbs of `Memory`, a path each: what `Memory("http://…")` asks, and what it is answered."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from tempfile import TemporaryFile
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from fastapi import APIRouter, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+from starlette.background import BackgroundTask
+
+from ekphory.catalog.access_keys import Rights
+from ekphory.catalog.database import NotPermitted
+from ekphory.errors import InvalidInput
+from ekphory.memory import Memory
+from ekphory.remote import EXPORT_REPORT, VERBS_PATH
+from ekphory.scope import Scope
+from ekphory.search import SearchResult
+from ekphory.server.auth import Caller
+from ekphory.server.request_log import Metrics
+from ekphory.server.routes.context import (
+    NOT_THERE,
+    REFUSALS,
+    TheMetrics,
+    TheReader,
+    TheService,
+    caller_with,
+)
+from ekphory.types import WriteReport, to_plain_data
+
+_LONGEST_WAIT = 2.0
+_PIECE = 2**16
+_LINES = "application/x-ndjson"
+
+
+def _settle(memory: Memory, timeout: float | None = None) -> bool:
+    """Wait for a moment until all that was written is compared; return whether it is."""
+    try:
+        memory.settle(_LONGEST_WAIT if timeout is None else min(timeout, _LONGEST_WAIT))
+    except TimeoutError:
+        return False
+    return True
+
+
+def _export(memory: Memory) -> Response:
+    """Answer with an export once it is whole."""
+    with ExitStack() as unsent:
+        file = unsent.enter_context(TemporaryFile())
+        report = memory.export(file)
+        sent = unsent.pop_all()
+    file.seek(0)
+    return StreamingResponse(
+        iter(lambda: file.read(_PIECE), b""),
+        media_type=_LINES,
+        headers={
+            EXPORT_REPORT: json.dumps(to_plain_data(report)),
+            "Content-Length": str(report.bytes),
+        },
+        background=BackgroundTask(sent.close),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One verb, as it can be asked for.
+
+    Attributes:
+        do: What is done with a handle and the arguments.
+        needs: The right that it takes.
+        reaches: Whether it stays within a scope, or concerns the whole store.
+    """
+
+    do: Callable[..., object]
+    needs: Rights = "read"
+    reaches: Literal["scope", "store"] = "scope"
+
+
+_READING: tuple[Callable[..., object], ...] = (
+    *(Memory.search, Memory.get, Memory.list, Memory.count, Memory.history, _export),
+    *(Memory.timeline, Memory.profile, Memory.revisions, Memory.conflicts, _settle),
+)
+_WRITING: tuple[Callable[..., object], ...] = (
+    *(Memory.add, Memory.add_many, Memory.add_messages, Memory.add_exported, Memory.capture),
+    *(Memory.learn_mistake, Memory.add_rule, Memory.promote, Memory.update, Memory.forget),
+    *(Memory.supersede, Memory.unsupersede),
+)
+_CONCERNING_ALL = (Memory.health, Memory.repair, Memory.verify)
+VERBS: Mapping[str, Verb] = {
+    verb.do.__name__.lstrip("_"): verb
+    for verb in (
+        *map(Verb, _READING),
+        *(Verb(do, "write") for do in _WRITING),
+        *(Verb(do, "admin", "store") for do in _CONCERNING_ALL),
+    )
+}
+"""Whatever can be asked for, by its name; nothing else of a handle can."""
+WRITING_PATHS = frozenset(
+    VERBS_PATH + name for name, verb in VERBS.items() if verb.needs == "write"
+)
+
+verbs_router = APIRouter(
+    prefix=VERBS_PATH.rstrip("/"), tags=["Memory in Python"], responses=REFUSALS | NOT_THERE
+)
+
+
+class Call(BaseModel):
+    """A verb's arguments, and the scope of the handle that it is called on."""
+
+    scope: Scope = Field(default=Scope(), description="Further bound by the key.")
+    arguments: dict[str, Any] = Field(
+        default={}, description="By their names in Python; moments as ISO 8601, filters as text."
+    )
+
+
+class Returned(BaseModel):
+    """What the verb returned; a dataclass as an object of its fields."""
+
+    result: Any
+
+
+def _serve(verb: Verb) -> Callable[..., Response]:
+    """Return what answers a verb's path."""
+
+    def answer(call: Call, service: TheService, caller: TheReader, metrics: TheMetrics) -> Response:
+        scope = _bind(call.scope, verb, caller)
+        if call.arguments.get("scan"):
+            caller.check_rights("write")  # it may decide
+        with service.open(scope) as memory:
+            _check_arguments(verb.do, call.arguments)
+            result = verb.do(memory, **call.arguments)
+        if isinstance(result, Response):
+            return result
+        _measure(result, metrics)
+        content = json.dumps({"result": to_plain_data(result)})
+        return Response(content, media_type="application/json")
+
+    return answer
+
+
+for _name, _verb in VERBS.items():
+    verbs_router.add_api_route(
+        f"/{_name}",
+        _serve(_verb),
+        methods=["POST"],
+        response_model=Returned,
+        responses={200: {"content": {_LINES: {}}}} if _verb.do is _export else {},
+        dependencies=[caller_with(_verb.needs)],
+        name=_name,
+        description=inspect.getdoc(_verb.do),
+    )
+
+
+def _bind(scope: Scope, verb: Verb, caller: Caller) -> Scope:
+    """Return a scope within what the key is bound to.
+
+    Raises:
+        NotPermitted: It lies outside.
+    """
+    bound = {name: value for name in ("org", "project") if (value := getattr(caller, name))}
+    if bound and verb.reaches == "store":
+        raise NotPermitted("This concerns all projects; the key is bound to one organisation.")
+    if any(getattr(scope, name) not in (None, value) for name, value in bound.items()):
+        raise NotPermitted("The key is bound to another organisation or project.")
+    return replace(scope, **bound)
+
+
+def _check_arguments(do: Callable[..., object], given: Mapping[str, Any]) -> None:
+    """Check that a verb takes such arguments; what values they may have is the verb's to say.
+
+    Raises:
+        InvalidInput: There is none of that name, one is missing, or it is of another type.
+    """
+    signature, hints = _find_arguments(do)
+    try:
+        signature.bind(None, **given)
+    except TypeError as error:
+        remedy = f"Give {', '.join(list(signature.parameters)[1:]) or 'none'}"
+        raise InvalidInput("arguments", sorted(given), str(error), remedy) from error
+    for name, value in given.items():
+        if not _fits(hints[name], value):
+            remedy = f"Give {signature.parameters[name].annotation}"
+            raise InvalidInput(name, value, "is of another type", remedy)
+
+
+@lru_cache
+def _find_arguments(do: Callable[..., object]) -> tuple[inspect.Signature, dict[str, Any]]:
+    return inspect.signature(do), get_type_hints(do)
+
+
+def _fits(hint: Any, value: object) -> bool:  # noqa: ANN401  any type
+    """Return whether a value of JSON is of a type, whatever its parts are."""
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(part, value) for part in get_args(hint))
+    if origin is Literal:
+        return isinstance(value, str)
+    if origin in (Sequence, Iterable):
+        return isinstance(value, list)
+    if origin is Mapping:
+        return isinstance(value, dict)
+    if hint in (int, float):
+        return isinstance(value, int | float)
+    return isinstance(hint, type) and isinstance(value, hint)
+
+
+def _measure(result: object, metrics: Metrics) -> None:
+    if isinstance(result, WriteReport):
+        metrics.added.inc(result.added)
+    if isinstance(result, SearchResult):
+        for stage in result.trace.stages:
+            metrics.stage(stage.name, stage.milliseconds)

@@ -162,15 +162,31 @@ def table_schema(identity: StoreIdentity) -> pa.Schema:
     derived |= dict.fromkeys(marks(identity), pa.bool_())
     if identity.schema_version >= _CHECKSUMS_SINCE:
         derived[CHECKSUM] = pa.int64()
-    embedder = identity.embedder
     metadata = {
         f"{_PREFIX}schema_version": str(identity.schema_version),
         f"{_PREFIX}terms_version": identity.terms_version,
-        f"{_PREFIX}embedder.name": embedder.name,
-        f"{_PREFIX}embedder.revision": embedder.revision,
-        f"{_PREFIX}embedder.dimension": str(embedder.dimension),
+        **describe_embedder(identity.embedder),
     }
+    if identity.generation:
+        metadata[f"{_PREFIX}generation"] = str(identity.generation)
+    if identity.previous is not None:
+        metadata |= describe_embedder(identity.previous, role="previous")
     return pa.schema(list((kinds | derived).items()), metadata=metadata)
+
+
+def describe_embedder(embedder: EmbedderIdentity, *, role: str = "embedder") -> dict[str, str]:
+    """Return the entries of a schema's metadata that tell of a model."""
+    entries = {"name": embedder.name, "revision": embedder.revision}
+    entries["dimension"] = str(embedder.dimension)
+    return {f"{_PREFIX}{role}.{name}": value for name, value in entries.items()}
+
+
+def read_embedder(entries: Mapping[str, str], *, role: str = "embedder") -> EmbedderIdentity:
+    """Read what `describe_embedder` wrote."""
+    name, revision, dimension = (
+        entries[f"{_PREFIX}{role}.{field}"] for field in ("name", "revision", "dimension")
+    )
+    return EmbedderIdentity(legacy.rename_model(name), revision, int(dimension))
 
 
 def keyed_record_columns(identity: StoreIdentity) -> list[str]:
@@ -201,12 +217,14 @@ def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
                 f"{where}: written with schema version {version}, this ekphory reads up to "
                 f"{SCHEMA_VERSION}. Upgrade it with: pip install --upgrade ekphory"
             )
-        embedder = EmbedderIdentity(
-            legacy.rename_model(entries[f"{_PREFIX}embedder.name"]),
-            entries[f"{_PREFIX}embedder.revision"],
-            int(entries[f"{_PREFIX}embedder.dimension"]),
+        has_previous = f"{_PREFIX}previous.name" in entries
+        return StoreIdentity(
+            version,
+            entries[f"{_PREFIX}terms_version"],
+            read_embedder(entries),
+            read_embedder(entries, role="previous") if has_previous else None,
+            int(entries.get(f"{_PREFIX}generation", 0)),
         )
-        return StoreIdentity(version, entries[f"{_PREFIX}terms_version"], embedder)
     except (KeyError, ValueError) as error:
         raise StoreError(
             f"{where}: the table there was not made by ekphory. Choose another directory."
@@ -251,7 +269,8 @@ def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
     values = {name: getattr(record, name) for name in RECORD_COLUMNS}
     values["metadata"] = encode_metadata(record.metadata)
     values |= {"key": memory.key, "passage": 0, "thread": memory.thread, "terms": memory.terms}
-    values |= {"fingerprint": memory.fingerprint, "windows": len(memory.vectors)}
+    windows = len(memory.vectors) if memory.vectors.any() else 0
+    values |= {"fingerprint": memory.fingerprint, "windows": windows}
     values[IMPORTANCE_GIVEN] = "importance" not in record.predicted
     yield values | {RECORD: encode_record(record)}
     for window in range(1, len(memory.vectors)):
@@ -285,6 +304,45 @@ def complete_batch(batch: pa.RecordBatch, schema: pa.Schema, *, dimension: int) 
             table = table.append_column(name, column)
     columns = [column.combine_chunks() for column in table.columns]
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def replace_vectors(
+    batch: pa.RecordBatch,
+    schema: pa.Schema,
+    *,
+    find: Callable[[list[int]], Mapping[int, NDArray[np.float32]]],
+) -> pa.RecordBatch:
+    """Give memories other vectors, and as many rows as they need for these.
+
+    Args:
+        batch: Rows of any schema version.
+        schema: Of the rows that are returned.
+        find: Gives other vectors by key; the rows of all other memories stay as they are.
+    """
+    table = pa.Table.from_batches([batch])
+    keys = integers(table["key"], missing=0)
+    found = find(np.unique(keys).tolist())
+    replaced = np.isin(keys, np.fromiter(found, np.int64, len(found)))
+    first = replaced & (integers(table["passage"], missing=0) == 0)
+    parts = []
+    if not replaced.all():
+        dimension = schema.field("vector").type.list_size
+        kept = complete_batch(batch.filter(pa.array(~replaced)), schema, dimension=dimension)
+        parts.append(pa.Table.from_batches([kept]).select(schema.names))
+    if first.any():
+        parts.append(to_table(read_stored(table.filter(pa.array(first)), found), schema))
+    batches = pa.concat_tables(parts).combine_chunks().to_batches() if parts else []
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def read_stored(table: pa.Table, found: Mapping[int, NDArray[np.float32]]) -> list[StoredMemory]:
+    """Read memories from the rows of their first windows, with vectors by key."""
+    names = ("key", "thread", "terms", "fingerprint")
+    columns = [table[name].to_pylist() for name in names]
+    return [
+        StoredMemory(key, record, thread or 0, np.array(terms, np.uint32), found[key], fingerprint)
+        for record, key, thread, terms, fingerprint in zip(to_records(table), *columns, strict=True)
+    ]
 
 
 def to_records(table: pa.Table) -> list[MemoryRecord]:

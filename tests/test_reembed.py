@@ -1,11 +1,15 @@
 """Embedding a store anew: nothing is lost, nothing is mixed, and there is a way back."""
 
+import json
+import shutil
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ekphory import models
 from ekphory.errors import EmbedderMismatch, StoreError, StoreLocked, StoreWarning
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbedderIdentity
@@ -169,6 +173,7 @@ def test_the_model_may_be_named_and_stays_with_the_handle(memory):
     assert memory.reembed().embedder == "hash-embedder@2 (24-d)"
 
 
+@pytest.mark.slow
 def test_a_handle_that_was_open_before_never_mixes_vectors(old_store, start_child):
     other = start_child("reembedder.py", old_store, 2)
     with Memory(old_store, embedder=HashEmbedder()) as memory:
@@ -238,6 +243,7 @@ def holds(store_path, vector):
     return any(wanted in path.read_bytes() for path in store_path.rglob("data/*.lance"))
 
 
+@pytest.mark.slow
 def test_searches_and_writes_of_other_threads_go_on(memory):
     memory.add_many([{"id": f"{n}", "text": f"turn {n} of many"} for n in range(300)])
     stop, wrong, added = threading.Event(), [], []
@@ -308,6 +314,39 @@ def serving_revision(path):
     from ekphory.store.lance_snapshot import LanceSnapshot
 
     return LanceSnapshot(str(path)).identity.embedder.revision
+
+
+# With the bundled model.
+
+
+@pytest.fixture
+def earlier_release(tmp_path):
+    """The folder of the bundled embedder as an earlier release might have had it."""
+    bundled = Path(models.__file__).parent / "bundled" / "ekphory-small"
+    folder = shutil.copytree(bundled, tmp_path / "earlier")
+    record = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps(record | {"revision": "0123456789abcdef"}))
+    return str(folder)
+
+
+def test_a_store_of_an_earlier_bundled_model_becomes_one_of_the_present(
+    store_path, tmp_path, earlier_release
+):
+    given = [{"id": name, "text": text, "at": "2026-05-04"} for name, text in TEXTS.items()]
+    with Memory(store_path, embedder=earlier_release) as memory:
+        memory.add_many(given)
+        assert memory.search("When does the train go?")[0].scores["cosine"] > 0.3
+    with pytest.warns(StoreWarning, match="made by ekphory-small@0123456789abcdef"):
+        memory = Memory(store_path)
+    with memory, Memory(tmp_path / "new") as fresh:
+        assert memory.search("night train", now="2026-06-01")[0].id == "train"
+        assert memory.reembed().embedded == 3
+        fresh.add_many(given)
+        found, expected = (
+            [(hit.id, hit.score) for hit in each.search("When does it leave?", now="2026-06-01")]
+            for each in (memory, fresh)
+        )
+        assert found == expected
 
 
 # The way back.

@@ -10,6 +10,7 @@ EkphoryError
 │   ├── SchemaTooNew              the store was written by a newer ekphory
 │   ├── StoreLocked               another process holds the writer's lock
 │   └── StoreClosed               the handle was closed
+├── StoreWarning (UserWarning)    warned of, not raised: a store serves less well than it could
 ├── ModelError                    a model cannot be loaded or gives impossible output
 ├── ServiceError                  a remote model service failed, or answered nonsense
 │   ├── ServiceUnavailable        not reached, or busy (http_service.py)
@@ -69,7 +70,7 @@ class EmbedderMismatch(StoreError):
     """Only vectors were to be searched, and they are of another model than is at hand."""
 
 
-class StoreWarning(UserWarning):
+class StoreWarning(EkphoryError, UserWarning):
     """A store serves less well than it could, and something can be done about it."""
 
 

@@ -32,6 +32,7 @@ from ekphory.prompting.block import (
     format_hop_notes,
     prompt_block,
 )
+from ekphory.retrieval.dense import IndexedVectors
 from ekphory.retrieval.pipeline import (
     NO_OPTIONAL_MODELS,
     Candidates,
@@ -374,6 +375,9 @@ def _search(
     if engine.store.index_is_due():
         engine.writer.build_index_soon()
     hits = _hits(state)
+    if isinstance(snapshot.dense, IndexedVectors):
+        # It is read while it is searched.
+        engine.store.version()
     if engine.store.identity != snapshot.identity:
         # What was found may be of both kinds of vectors.
         raise VectorsReplaced(f"{engine.uri}: its vectors were replaced. Repeat the search.")

@@ -210,7 +210,7 @@ def command(function: Function) -> Function:
         arguments = gather(function, given)
         output = next(value for value in arguments.values() if isinstance(value, Output))
         with report_errors(output), warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _show_warning  # type: ignore[assignment]  # passes over the place
             function(**arguments)
 
     run.__signature__ = spread(function)  # type: ignore[attr-defined]  # typer reads it

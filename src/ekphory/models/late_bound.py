@@ -89,7 +89,7 @@ class LateBoundParts:
         crossed = np.stack([np.einsum("ij,j->i", typed, age) for age in self.age], axis=1)
         squares = 2 * crossed + np.square(self.age).sum(axis=1)
         lengths = _roots(squares + _squares(typed)[:, None])
-        return np.where(content.any(axis=1)[:, None], lengths, np.float32(np.inf))
+        return np.where(_squares(content)[:, None] > 0, lengths, np.float32(np.inf))
 
     def lengths_at(self, content: FloatMatrix, *, buckets: Codes, types: Codes) -> FloatVector:
         """Return ‖z‖ of each memory in one age bucket, shape (memories,).
@@ -99,8 +99,9 @@ class LateBoundParts:
         added = (self.age[:, None] + self.type).reshape(-1, self.age.shape[1])
         codes = buckets * len(self.type) + types
         crossed = np.einsum("ij,ij->i", content, added[codes])
-        lengths = _roots(_squares(content) + 2 * crossed + _squares(added)[codes])
-        return np.where(content.any(axis=1), lengths, np.float32(np.inf))
+        own = _squares(content)
+        lengths = _roots(own + 2 * crossed + _squares(added)[codes])
+        return np.where(own > 0, lengths, np.float32(np.inf))
 
     def offsets(self, query: FloatVector) -> FloatMatrix:
         """Return q·(τ + y) for every age bucket and type, shape (10, 4)."""

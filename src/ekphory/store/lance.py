@@ -15,7 +15,7 @@ import pyarrow as pa
 from lancedb.query import LanceQueryBuilder
 from numpy.typing import NDArray
 
-from ekphory.errors import InvalidInput
+from ekphory.errors import InvalidInput, StoreError
 from ekphory.filters.lance_sql import matches, to_lance_sql
 from ekphory.filters.tree import And, Field, Filter, In
 from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
@@ -473,8 +473,11 @@ class LanceStore:
     def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> IntArray:
         """Find the rows with the largest dot product, by index or by a scan."""
         condition = None if where == And(()) else to_lance_sql(where)
-        table = self._read(lambda: self._vector_index.nearest(vector, condition, limit=limit))
-        self._check_vectors(table.schema)
+        try:
+            table = self._read(lambda: self._vector_index.nearest(vector, condition, limit=limit))
+        except StoreError:
+            self._check_vectors(self._table.schema)
+            raise
         return self._takes.keys(np.sort(table["_rowid"].to_numpy()).astype(np.int64))
 
     @with_lance_errors_translated("read")
@@ -658,7 +661,11 @@ class LanceStore:
             find = beside.read if identity.embedder == self.identity.embedder else beside.read_all
             complete = partial(lance_rows.replace_vectors, schema=schema, find=find)
         self._recent.forget()
-        self._upkeep.rewrite(schema, TABLE, completed=complete)
+        was_indexed = self._upkeep.rewrite(schema, TABLE, completed=complete)
+        if was_indexed and beside is None:
+            self._vector_index.build()
+        # Other vectors are indexed in the background, since that takes minutes.
+        self._vector_index.wanted |= was_indexed and beside is not None
         self._named.forget()
         self._note_rearranged()
         self._adopt(identity)

@@ -394,5 +394,5 @@ def test_only_the_vectors_of_the_last_model_are_kept(memory, store_path):
     memory.add(TEXTS["key"])
     for revision in ("2", "3", "4"):
         memory.reembed(NextEmbedder(revision=revision))
-    assert memory.health().vectors_beside == ("hash-embedder@3 (32-d)",)
+    assert memory.health().previous_embedder == "hash-embedder@3 (32-d)"
     assert len(list(store_path.glob("ekphory_vectors_*"))) == 1

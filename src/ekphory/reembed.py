@@ -73,9 +73,9 @@ def undo_reembed(engine: Engine, *, on_progress: Progress = ignore_progress) -> 
         StoreError: There are no earlier vectors.
         StoreLocked: Another process is embedding the store.
     """
-    engine.store.version()
+    health = engine.store.health()
     previous = engine.store.identity.previous
-    if previous is None or not engine.store.health().previous_is_kept:
+    if previous is None or health.previous_embedder is None:
         raise StoreError(
             f"{engine.uri}: no earlier vectors are kept. To go back to a model, embed the store "
             "with it: `ekphory reembed --embedder MODEL`."
@@ -90,7 +90,6 @@ def undo_reembed(engine: Engine, *, on_progress: Progress = ignore_progress) -> 
 
 def drop_previous_vectors(engine: Engine) -> ReembedReport:
     """Remove the vectors that are kept for the way back."""
-    engine.store.version()
     with _alone(engine.uri):
         engine.writer.submit(engine.store.drop_previous_vectors).result()
     return _report(engine, 0)
@@ -151,7 +150,7 @@ def _report(engine: Engine, embedded: int) -> ReembedReport:
     health = engine.store.health()
     return ReembedReport(
         embedder=health.embedder,
-        previous=health.vectors_beside[0] if health.previous_is_kept else None,
+        previous=health.previous_embedder,
         memories=health.memories + health.history,
         embedded=embedded,
         unembedded=health.unembedded,

@@ -325,7 +325,7 @@ def search(
 ) -> SearchResult:
     """Answer a question from the scope's memories."""
     while True:
-        # Else they were while it ran.
+        # Else the vectors were replaced while it ran.
         with suppress(VectorsReplaced):
             return _search(engine, scope, question, models)
 

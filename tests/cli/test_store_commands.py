@@ -25,7 +25,7 @@ def test_the_state_as_json(kitchen):
     assert state["health"].keys() == {
         "memories", "history", "vectors", "fragments", "small_fragments", "versions", "bytes",
         "vector_index_rows", "orphaned_scopes", "upkeep_failure", "embedder", "embedder_in_use",
-        "unembedded", "vectors_beside", "previous_is_kept",
+        "unembedded", "previous_embedder", "next_embedders",
     }  # fmt: skip
 
 

@@ -290,8 +290,9 @@ class Snapshots:
         version, identity = self._store.version(), self._store.identity
         held = self._held.get(scope)
         if held is not None and (held.identity, held.has_vectors) != (identity, self._has_model):
+            held = None
             with self._guard:
-                held = self._held.pop(scope, None) and None
+                self._held.pop(scope, None)
         if held is None or held.version != version:
             held = self._read(scope, version) if held is None else self._renew(scope, held)
         if self._store.identity != identity:
@@ -397,23 +398,13 @@ class Snapshots:
         return ScopeVectors(self._store, scope, room=self._budget // 2)
 
     def _snapshot(self, parts: _Parts, dense: DenseArm, records: RecordReader) -> ScopeSnapshot:
-        version, columns, lexical, neighbours = parts
-        pool_names, pool_codes = np.unique(columns.pool, return_inverse=True)
-        codes = pool_codes.astype(np.int16)
-        return ScopeSnapshot(
-            version=version,
-            columns=columns,
-            lexical=lexical,
-            neighbours=neighbours,
-            dense=dense,
-            pool_names=pool_names,
-            pool_codes=codes,
-            pool_rows=tuple(np.flatnonzero(codes == pool) for pool in range(len(pool_names))),
-            turn_share=float(columns.are_turns.mean()) if len(columns.key) else 0.0,
-            records=records,
-            identity=self._store.identity,
-            has_vectors=self._has_model,
-        )
+        columns = parts[1]
+        names, places = np.unique(columns.pool, return_inverse=True)
+        codes = places.astype(np.int16)
+        pools = names, codes, tuple(np.flatnonzero(codes == pool) for pool in range(len(names)))
+        turns = float(columns.are_turns.mean()) if len(columns.key) else 0.0
+        read_as = self._store.identity, self._has_model
+        return ScopeSnapshot(*parts, dense, *pools, turns, records, *read_as)
 
     def _keep(self, scope: Filter, snapshot: ScopeSnapshot) -> None:
         with self._guard:

@@ -216,15 +216,14 @@ def _describe_index(health: StoreHealth) -> Finding:
 
 
 def _describe_vectors(health: StoreHealth) -> Finding:
-    kept = list(health.vectors_beside)
     beside = ""
-    if health.previous_is_kept:
+    if health.previous_embedder is not None:
         beside = (
-            f" Those of {kept.pop(0)} are kept: `ekphory reembed --undo` goes back to them, "
-            "`--drop-previous` removes them."
+            f" Those of {health.previous_embedder} are kept: `ekphory reembed --undo` goes back to "
+            "them, `--drop-previous` removes them."
         )
-    if kept:
-        beside += f" Making them with {', '.join(kept)} has begun; `ekphory reembed` goes on."
+    for name in health.next_embedders:
+        beside += f" Making them with {name} has begun; `ekphory reembed` goes on."
     if health.embedder_in_use is not None:
         sentence = (
             f"The vectors are of {health.embedder}, which is not at hand, so searches go by words "

@@ -364,7 +364,7 @@ class LanceStore:
         known = list(list_vectors_beside(self._uri))
         for beside in known:
             beside.keep_only(living)
-        drop_others(self._uri, keep=[beside.embedder for beside in known])
+        drop_others(self._uri, keep={beside.embedder for beside in known})
 
     @with_lance_errors_translated("read")
     def select(
@@ -463,7 +463,8 @@ class LanceStore:
             rows = self._rows(condition, ["key", "passage", "vector"])
             self._check_vectors(rows.schema)
             windows = rows.sort_by([("key", "ascending"), ("passage", "ascending")])
-            parts.append(keyed_vectors(windows, dimension=self._dimension))
+            dimension = rows.schema.field("vector").type.list_size
+            parts.append(keyed_vectors(windows, dimension=dimension))
         return KeyedVectors(
             np.concatenate([part.keys for part in parts]),
             np.concatenate([part.vectors for part in parts]),
@@ -509,13 +510,14 @@ class LanceStore:
             query = self._query("passage > 0 OR windows > 0", ["key", "passage", "vector"])
             VectorsBeside(self._uri, known.embedder).replace(query.to_batches(_ROWS_READ))
         self._rewrite(identity, beside)
-        drop_others(self._uri, keep=[] if identity.previous is None else [identity.previous])
+        drop_others(self._uri, keep={identity.previous})
 
     @with_lance_errors_translated("write")
     def drop_previous_vectors(self) -> None:
         """Remove the vectors of the model before."""
-        if self.identity.previous is not None:
-            VectorsBeside(self._uri, self.identity.previous).drop()
+        self.version()
+        beside = {each.embedder for each in list_vectors_beside(self._uri)}
+        drop_others(self._uri, keep=beside - {self.identity.embedder, self.identity.previous})
 
     def upkeep_is_due(self) -> bool:
         """Return whether many files may have gathered."""
@@ -556,14 +558,13 @@ class LanceStore:
         health = self._read(self._upkeep.health)
         self.version()
         own, previous = self.identity.embedder, self.identity.previous
-        kept = [each.embedder for each in list_vectors_beside(self._uri)]
-        others = sorted((each for each in kept if each != own), key=lambda each: each != previous)
+        beside = {each.embedder for each in list_vectors_beside(self._uri)} - {own}
         return replace(
             health,
             embedder=str(own),
             unembedded=int(self._table.count_rows(_UNEMBEDDED)),
-            vectors_beside=tuple(map(str, others)),
-            previous_is_kept=previous in others,
+            previous_embedder=str(previous) if previous in beside else None,
+            next_embedders=tuple(sorted(str(each) for each in beside - {previous})),
         )
 
     @with_lance_errors_translated("verify")
@@ -718,7 +719,8 @@ class LanceStore:
         total = self._table.count_rows(condition)
         batches = self._query(condition, ["key", "passage", "vector"]).to_batches(_ROWS_READ)
         self._check_vectors(batches.schema)
-        vectors = np.empty((total, self._dimension), precision)
+        dimension = batches.schema.field("vector").type.list_size
+        vectors = np.empty((total, dimension), precision)
         return gather_vectors(batches, into=vectors)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from datetime import timedelta
 from functools import cached_property
@@ -117,12 +117,6 @@ class VectorsBeside:
                 batch.filter(pa.array(np.isin(batch["key"].to_numpy(), keys))) for batch in reader
             )
 
-    def drop(self) -> None:
-        """Remove the table."""
-        if self._table is not None:
-            _drop(self._uri, self._name)
-            self._table = None
-
     @property
     def _folder(self) -> Path:
         return Path(self._uri) / f"{self._name}.lance"
@@ -145,25 +139,21 @@ def list_vectors_beside(uri: str) -> Iterator[VectorsBeside]:
             yield VectorsBeside(uri, read_embedder(entries))
 
 
-def drop_others(uri: str, *, keep: Collection[EmbedderIdentity]) -> None:
+def drop_others(uri: str, *, keep: Set[EmbedderIdentity | None]) -> None:
     """Remove vectors of all other models, and what kills left; the caller holds the lock."""
-    for name in set(_list_tables(uri)) - set(map(_table_name, keep)):
-        _drop(uri, name)
+    for name in set(_list_tables(uri)) - {_table_name(each) for each in keep if each is not None}:
+        if is_remote(uri):
+            connect(uri).drop_table(name)
+            continue
+        folder = Path(uri) / f"{name}.lance"
+        # Its versions first: without them it is no table, so that a kill leaves no broken one.
+        shutil.rmtree(folder / "_versions", ignore_errors=True)
+        shutil.rmtree(folder)
 
 
 def _list_tables(uri: str) -> list[str]:
     found = connect(uri).list_tables(limit=_MOST_TABLES).tables
     return [name for name in found if _TABLE.fullmatch(name)]
-
-
-def _drop(uri: str, name: str) -> None:
-    if is_remote(uri):
-        connect(uri).drop_table(name)
-        return
-    folder = Path(uri) / f"{name}.lance"
-    # Its versions first: without them it is no table, so that a kill leaves none that is broken.
-    shutil.rmtree(folder / "_versions", ignore_errors=True)
-    shutil.rmtree(folder)
 
 
 def _table_name(embedder: EmbedderIdentity) -> str:

@@ -196,8 +196,8 @@ class StoreHealth:
         embedder: The model that made the vectors.
         embedder_in_use: The model that the store was opened with, where it is not at hand.
         unembedded: Memories without a vector, and earlier versions of some.
-        vectors_beside: Models of which vectors are kept beside the store's own.
-        previous_is_kept: Whether the first of them made the vectors before these.
+        previous_embedder: The model before, where its vectors are kept.
+        next_embedders: Models with which making vectors anew has begun and not ended.
     """
 
     memories: int
@@ -213,8 +213,8 @@ class StoreHealth:
     embedder: str = ""
     embedder_in_use: str | None = None
     unembedded: int = 0
-    vectors_beside: tuple[str, ...] = ()
-    previous_is_kept: bool = False
+    previous_embedder: str | None = None
+    next_embedders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

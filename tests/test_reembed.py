@@ -4,10 +4,12 @@ import json
 import shutil
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.store.store_contract import CONTRACT_IDENTITY, contract_row, full_record
 
 from ekphory import models
 from ekphory.errors import EmbedderMismatch, StoreError, StoreLocked, StoreWarning
@@ -16,6 +18,9 @@ from ekphory.models.embedder import EmbedderIdentity
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.stages.find import Fuse, SearchPools
 from ekphory.retrieval.stages.query import CleanQuery
+from ekphory.store.checks import examine
+from ekphory.store.lance import LanceStore
+from ekphory.store.lance_snapshot import LanceSnapshot
 from ekphory.testing.models import HashEmbedder
 
 
@@ -66,8 +71,6 @@ def search_stage(memory, query):
 
 
 def findings(memory):
-    from ekphory.store.checks import examine
-
     return {each.subject: each for each in examine(memory.health())}
 
 
@@ -163,6 +166,20 @@ def test_history_metadata_and_ids_stay(memory):
     assert memory.history("tea") == before
     assert memory.count(filter="metadata.place = 'Oslo'") == 1
     assert memory.add("tea at four", id="tea").skipped == 1
+
+
+@pytest.mark.parametrize("schema_version", [1, 2, 3])
+def test_a_store_of_an_earlier_layout_is_brought_up_to_date_with_it(store_path, schema_version):
+    identity = replace(CONTRACT_IDENTITY, schema_version=schema_version)
+    stored = contract_row(1, full_record())
+    LanceStore.open(str(store_path), identity).append([stored])
+    with Memory(store_path, embedder=HashEmbedder()) as memory:
+        before = memory.get(stored.record.id)
+        report = memory.reembed(NextEmbedder(dimension=24))
+        assert (report.memories, report.embedded) == (1, 1)
+        assert memory.get(stored.record.id) == before
+        verified = memory.verify()
+        assert (verified.unverified, verified.damage) == (0, ())
 
 
 def test_the_model_may_be_named_and_stays_with_the_handle(memory):
@@ -311,8 +328,6 @@ def test_killed_at_any_moment_the_old_vectors_or_the_new_ones_serve(old_store, s
 
 
 def serving_revision(path):
-    from ekphory.store.lance_snapshot import LanceSnapshot
-
     return LanceSnapshot(str(path)).identity.embedder.revision
 
 

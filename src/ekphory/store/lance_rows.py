@@ -234,9 +234,14 @@ def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
 def to_table(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Table:
     """Lay memories out as rows: one for each window of the text, the first with all fields."""
     rows = [row for memory in memories for row in _rows(memory)]
+    return _lay_out(rows, np.concatenate([memory.vectors for memory in memories]), schema)
+
+
+def _lay_out(
+    rows: list[dict[str, Any]], vectors: NDArray[np.float32], schema: pa.Schema
+) -> pa.Table:
     if CHECKSUM in schema.names:
-        every = (vector for memory in memories for vector in memory.vectors)
-        for row, vector in zip(rows, every, strict=True):
+        for row, vector in zip(rows, vectors, strict=True):
             row[CHECKSUM] = row_checksum(row, vector)
     names = [name for name in schema.names if name != "vector"]
     stored = pa.struct([(name, _STORED_AS.get(name) or schema.field(name).type) for name in names])
@@ -244,7 +249,6 @@ def to_table(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Table:
     columns = dict(zip(names, pa.array(rows, stored).flatten(), strict=True))
     for name in _STORED_AS:
         columns[name] = pa.ExtensionArray.from_storage(schema.field(name).type, columns[name])
-    vectors = np.concatenate([memory.vectors for memory in memories])
     flat = pa.array(np.ascontiguousarray(vectors, np.float32).ravel(), pa.float32())
     columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
     return pa.table([columns[name] for name in schema.names], schema=schema)
@@ -269,13 +273,17 @@ def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
     values = {name: getattr(record, name) for name in RECORD_COLUMNS}
     values["metadata"] = encode_metadata(record.metadata)
     values |= {"key": memory.key, "passage": 0, "thread": memory.thread, "terms": memory.terms}
-    windows = len(memory.vectors) if memory.vectors.any() else 0
-    values |= {"fingerprint": memory.fingerprint, "windows": windows}
+    values["fingerprint"] = memory.fingerprint
     values[IMPORTANCE_GIVEN] = "importance" not in record.predicted
-    yield values | {RECORD: encode_record(record)}
-    for window in range(1, len(memory.vectors)):
-        shared = {name: values[name] for name in _WINDOW_COLUMNS}
-        yield shared | {"key": memory.key, "passage": window}
+    yield from _with_windows(values | {RECORD: encode_record(record)}, memory.vectors)
+
+
+def _with_windows(row: dict[str, Any], vectors: NDArray[np.float32]) -> Iterator[dict[str, Any]]:
+    """Yield the row of a memory's first window, which has all fields, and those of the others."""
+    yield row | {"windows": len(vectors) if vectors.any() else 0}
+    for window in range(1, len(vectors)):
+        shared = {name: row[name] for name in _WINDOW_COLUMNS}
+        yield shared | {"key": row["key"], "passage": window}
 
 
 def complete_batch(batch: pa.RecordBatch, schema: pa.Schema, *, dimension: int) -> pa.RecordBatch:
@@ -319,30 +327,22 @@ def replace_vectors(
         schema: Of the rows that are returned.
         find: Gives other vectors by key; the rows of all other memories stay as they are.
     """
-    table = pa.Table.from_batches([batch])
+    if not set(schema.names) <= set(batch.schema.names):
+        dimension = batch.schema.field("vector").type.list_size
+        batch = complete_batch(batch, schema, dimension=dimension)
+    table = pa.Table.from_batches([batch]).select(schema.names)
     keys = integers(table["key"], missing=0)
     found = find(np.unique(keys).tolist())
     replaced = np.isin(keys, np.fromiter(found, np.int64, len(found)))
     first = replaced & (integers(table["passage"], missing=0) == 0)
-    parts = []
-    if not replaced.all():
-        dimension = schema.field("vector").type.list_size
-        kept = complete_batch(batch.filter(pa.array(~replaced)), schema, dimension=dimension)
-        parts.append(pa.Table.from_batches([kept]).select(schema.names))
+    parts = [] if replaced.all() else [table.filter(pa.array(~replaced))]
     if first.any():
-        parts.append(to_table(read_stored(table.filter(pa.array(first)), found), schema))
+        heads = table.filter(pa.array(first)).drop_columns(["vector"]).to_pylist()
+        rows = [row for head in heads for row in _with_windows(head, found[head["key"]])]
+        vectors = np.concatenate([found[head["key"]] for head in heads])
+        parts.append(_lay_out(rows, vectors, schema))
     batches = pa.concat_tables(parts).combine_chunks().to_batches() if parts else []
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema)
-
-
-def read_stored(table: pa.Table, found: Mapping[int, NDArray[np.float32]]) -> list[StoredMemory]:
-    """Read memories from the rows of their first windows, with vectors by key."""
-    names = ("key", "thread", "terms", "fingerprint")
-    columns = [table[name].to_pylist() for name in names]
-    return [
-        StoredMemory(key, record, thread or 0, np.array(terms, np.uint32), found[key], fingerprint)
-        for record, key, thread, terms, fingerprint in zip(to_records(table), *columns, strict=True)
-    ]
 
 
 def to_records(table: pa.Table) -> list[MemoryRecord]:

@@ -62,7 +62,7 @@ def open_next(old_store, close_at_end):
 
 
 def cosine(memory, query, name):
-    (hit,) = [hit for hit in memory.search(query, k=10) if hit.id == name]
+    (hit,) = memory.search(query, filter=f"id = '{name}'")
     return hit.scores["cosine"]
 
 
@@ -282,6 +282,27 @@ def test_searches_and_writes_of_other_threads_go_on(memory):
     user.join()
     assert (wrong, memory.health().unembedded) == ([], 0)
     assert memory.count() == 300 + len(added)
+
+
+@pytest.mark.slow
+def test_what_other_processes_write_meanwhile_is_kept_and_made_up_for(store_path, start_child):
+    writers = [start_child("writer.py", store_path, name, 3) for name in ("a", "b")]
+    with Memory(store_path, embedder=HashEmbedder()) as memory:
+        memory.add_many([{"text": f"said {number} before"} for number in range(300)])
+        for writer in writers:
+            writer.go()
+        while not all(memory.count(filter=f"session = '{name}'") for name in ("a", "b")):
+            time.sleep(0.01)
+        memory.reembed(NextEmbedder())
+        (a,), (b,) = (writer.finished(60) for writer in writers)
+        # What they wrote after the switch has no vector, since they lack the new model.
+        memory.reembed()
+        written = a["own"] + b["own"] + a["shared"] + b["shared"] + a["single"] + b["single"]
+        assert memory.count() == 300 + written
+        assert memory.health().unembedded == 0
+        for name in ("a 0-0", "b 0-7", "a 1"):
+            assert cosine(memory, memory.get(name).text, name) == pytest.approx(1, abs=1e-4)
+        assert memory.verify().damage == ()
 
 
 # Breaking off.

@@ -10,7 +10,6 @@ import pytest
 from tests.store.store_contract import CONTRACT_IDENTITY
 
 from ekphory.errors import (
-    EmbedderMismatch,
     FilterError,
     InvalidInput,
     SchemaTooNew,
@@ -127,23 +126,6 @@ def test_a_foreign_table_of_another_name_and_other_files_stay_beside_the_store(s
     found = lancedb.connect(store_path).open_table("paintings").to_arrow().to_pylist()
     assert found == [{"colour": "red"}]
     assert (store_path / "notes.txt").read_text() == "mine"
-
-
-@pytest.mark.parametrize("closed_before", [True, False])
-def test_another_embedder_is_refused_by_both_names_with_the_remedy(store_path, closed_before):
-    memory = Memory(store_path, embedder=HashEmbedder())
-    memory.add("hello", id="1")
-    if closed_before:
-        memory.close()
-    with pytest.raises(EmbedderMismatch) as caught:
-        Memory(store_path, embedder=HashEmbedder(dimension=64))
-    message = str(caught.value)
-    assert "hash-embedder@1 (32-d)" in message
-    assert "hash-embedder@1 (64-d)" in message
-    assert "Open it with revision 1 of 'hash-embedder'" in message
-    memory.close()
-    with Memory(store_path, embedder=HashEmbedder()) as again:
-        assert again.get("1").text == "hello"
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import atexit
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ekphory.config import read_detects_changes
 from ekphory.detect import ChangeDetector
-from ekphory.errors import EmbedderMismatch, InvalidInput, StoreError
+from ekphory.errors import InvalidInput, StoreError, StoreWarning
 from ekphory.models.changes import BUNDLED, ChangeReader, bundled_change_reader
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
-from ekphory.models.late_bound import find_late_bound
 from ekphory.retrieval.lexical import TERMS_VERSION
 from ekphory.retrieval.revisions import SnapshotLinks
 from ekphory.retrieval.snapshot import Snapshots
@@ -39,7 +39,8 @@ class Engine:
 
     Attributes:
         uri: Directory or Lance URI.
-        store, writer, snapshots, embedder: Its parts.
+        store, writer, snapshots: Its parts.
+        embedders: The models at hand, that of the first handle first.
         ledger: What was decided on which memory supersedes which.
         links: The ledger's decisions, by the rows of a snapshot.
         detector: Compares what was written with what was there.
@@ -51,18 +52,46 @@ class Engine:
     store: Store
     writer: Writer
     snapshots: Snapshots
-    embedder: EmbeddingModel
+    embedders: dict[EmbedderIdentity, EmbeddingModel]
     ledger: Ledger
     links: SnapshotLinks
     detector: ChangeDetector
     pinned: PinnedRules
     process: int = field(default_factory=os.getpid)
+    warned: set[EmbedderIdentity] = field(default_factory=set)
+
+    @property
+    def embedder(self) -> EmbeddingModel:
+        """The model of the store's vectors, or the first one at hand where that is not."""
+        first = next(iter(self.embedders.values()))
+        return self.embedders.get(self.store.identity.embedder, first)
+
+    def add_embedder(self, embedder: EmbeddingModel) -> None:
+        """Have one more model at hand; warn, once, where none is that of the store's vectors."""
+        self.embedders.setdefault(embedder.identity, embedder)
+        self.warn_of_mismatch()
+
+    def warn_of_mismatch(self) -> None:
+        """Warn where the model of the store's vectors is not at hand, once for each such model."""
+        stored = self.store.identity.embedder
+        if stored not in self.embedders and stored not in self.warned:
+            self.warned.add(stored)
+            warnings.warn(
+                f"{self.uri}: its vectors were made by {stored}, which is not at hand, and those "
+                f"of {self.embedder.identity} cannot be compared with them. Searches go by words "
+                "until `ekphory reembed` has made the vectors anew.",
+                StoreWarning,
+                stacklevel=5,
+            )
 
     def health(self) -> StoreHealth:
-        """Measure the whole store, and say whether its upkeep succeeds."""
+        """Measure the whole store, and say whether its upkeep succeeds and its model is at hand."""
         failure = self.writer.upkeep_failure
         sentence = None if failure is None else failure.sentence
-        return replace(self.store.health(), upkeep_failure=sentence)
+        health = self.store.health()
+        in_use = self.embedder.identity
+        foreign = None if in_use == self.store.identity.embedder else str(in_use)
+        return replace(health, upkeep_failure=sentence, embedder_in_use=foreign)
 
     def verify(self, on_progress: Progress) -> Verification:
         """Compare every row with its checksum, and read the whole ledger of revisions."""
@@ -89,18 +118,19 @@ _guard = ForkSafeLock()
 def acquire(path: str | Path, embedder: EmbeddingModel) -> Engine:
     """Open the store at `path`, or join the handles that have it open already.
 
+    A store whose vectors are of another model opens too, and warns.
+
     Raises:
         InvalidInput: `path` names no place for a store.
-        EmbedderMismatch: The store was written with another embedder.
     """
     uri = _resolve(path)
     with _guard:
-        if uri in _open:
-            _check_identity(uri, _open[uri].engine.store, embedder)
-        else:
+        if uri not in _open:
             _open[uri] = _Shared(_make_engine(uri, embedder), 0)
         _open[uri].handles += 1
-        return _open[uri].engine
+        engine = _open[uri].engine
+    engine.add_embedder(embedder)
+    return engine
 
 
 def release(engine: Engine) -> None:
@@ -145,10 +175,11 @@ def _close(engine: Engine) -> None:
 def _make_engine(uri: str, embedder: EmbeddingModel) -> Engine:
     identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
     store = LanceStore.open(uri, identity)
-    _check_identity(uri, store, embedder)
+    _check_terms(uri, store)
     ledger = Ledger(uri)
+    embedders = {embedder.identity: embedder}
     writer = Writer(store, make_lock(uri), upkeep=UpkeepState(None if "://" in uri else Path(uri)))
-    snapshots = Snapshots(store, find_late_bound(embedder))
+    snapshots = Snapshots(store, embedders)
     detector = ChangeDetector(store, writer, snapshots, ledger, reader=_find_reader())
     if "://" not in uri:
         # What a crash left undone; on object storage it would take the lease from a writer.
@@ -158,7 +189,7 @@ def _make_engine(uri: str, embedder: EmbeddingModel) -> Engine:
         store,
         writer,
         snapshots,
-        embedder,
+        embedders,
         ledger,
         SnapshotLinks(ledger),
         detector,
@@ -171,24 +202,12 @@ def _find_reader() -> Callable[[], ChangeReader] | None:
     return bundled_change_reader if is_there else None
 
 
-def _check_identity(uri: str, store: Store, embedder: EmbeddingModel) -> None:
+def _check_terms(uri: str, store: Store) -> None:
     if store.identity.terms_version != TERMS_VERSION:
         raise StoreError(
             f"{uri}: its terms were made by version {store.identity.terms_version} of the "
             f"tokenizer, this ekphory has {TERMS_VERSION}. Import the memories into a new store."
         )
-    stored, given = store.identity.embedder, embedder.identity
-    if stored != given:
-        raise EmbedderMismatch(
-            f"{uri}: its vectors were made by {stored}, but it was opened with {given}. "
-            f"{_remedy(stored, given)}, or import the memories into a new store."
-        )
-
-
-def _remedy(stored: EmbedderIdentity, given: EmbedderIdentity) -> str:
-    if stored.name == given.name:
-        return f"Open it with revision {stored.revision} of {stored.name!r}"
-    return f"Open it with the embedder {stored.name!r}"
 
 
 def _resolve(path: str | Path) -> str:

@@ -6,10 +6,11 @@ EkphoryError
 │   └── ScopeError                a record or filter that tries to leave its scope
 ├── MemoryNotFound (LookupError)  no memory with that id in this scope
 ├── StoreError                    the store on disk cannot do what was asked
-│   ├── EmbedderMismatch          the store was written with another embedder
+│   ├── EmbedderMismatch          a search by vectors alone, which are of another model
 │   ├── SchemaTooNew              the store was written by a newer ekphory
 │   ├── StoreLocked               another process holds the writer's lock
 │   └── StoreClosed               the handle was closed
+├── StoreWarning (UserWarning)    warned of, not raised: a store serves less well than it could
 ├── ModelError                    a model cannot be loaded or gives impossible output
 ├── ServiceError                  a remote model service failed, or answered nonsense
 │   ├── ServiceUnavailable        not reached, or busy (http_service.py)
@@ -66,7 +67,11 @@ class StoreError(EkphoryError):
 
 
 class EmbedderMismatch(StoreError):
-    """The store was written with another embedder than the one it is opened with."""
+    """Only vectors were to be searched, and they are of another model than is at hand."""
+
+
+class StoreWarning(EkphoryError, UserWarning):
+    """A store serves less well than it could, and something can be done about it."""
 
 
 class SchemaTooNew(StoreError):

@@ -14,7 +14,14 @@ from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter, IsN
 from ekphory.scope import Scope, owned_like
 from ekphory.store.protocol import CURRENT, Order, first_key
 from ekphory.types import MemoryRecord, is_storable, now_utc
-from ekphory.write import WRITABLE_FIELDS, make_draft, make_ledger, prepare, to_stored
+from ekphory.write import (
+    WRITABLE_FIELDS,
+    make_draft,
+    make_ledger,
+    match_store,
+    prepare,
+    to_stored,
+)
 
 # Reading without ranking.
 
@@ -165,7 +172,8 @@ def _replace(
             superseded_by=before.id,
             expires_at=prepared.draft.record.expires_at,
         )
-        successor = to_stored(prepared, first_key(after=version))
+        (matching,) = match_store(engine, [prepared])
+        successor = to_stored(matching, first_key(after=version))
         record = replace(successor.record, supersedes=version_id)
         make_ledger(engine)
         _carry_over(engine, key, successor.key, all_of_them=before.text == record.text)

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import urlsplit
 
 from ekphory import capture as capturing
-from ekphory import engine, history, resident, revise, search, transfer, write
+from ekphory import engine, history, reembed, resident, revise, search, transfer, write
 from ekphory.agent.provider import AgentOptions, cancellable
 from ekphory.agent.session import Searches, agent_search
 from ekphory.capture import CaptureReport
@@ -29,6 +29,7 @@ from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import choose_reranker, load_configured_chat, load_embedder
 from ekphory.models.reranker import RerankingModel, Turn, bundled_reranker, read_dialogue
 from ekphory.recorded_searches import RecordedSearches, Surface
+from ekphory.reembed import ReembedReport
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline
 from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.presets import preset as preset_named
@@ -103,6 +104,7 @@ class Memory:
         user: The user of the scope.
         session: The session of the scope.
         embedder: An `EmbeddingModel`, or what `load_embedder` takes; None for the bundled model.
+            A store whose vectors are of another model is searched by words, until `reembed`.
         reranker: A `RerankingModel`, or the directory, hub id or URL that `load_reranker` takes,
             which is used by the presets that rerank, a service only by those that say so; None for
             the bundled one, and `none` for none.
@@ -118,7 +120,6 @@ class Memory:
 
     Raises:
         InvalidInput: The path, a scope field or the preset cannot be used.
-        EmbedderMismatch: The store was written with another embedder.
         StoreError: The store cannot be opened or made.
     """
 
@@ -147,11 +148,10 @@ class Memory:
         self._models = NO_OPTIONAL_MODELS
         if self._remote is not None:
             return
-        if embedder is None or isinstance(embedder, str):
-            embedder = _load_embedder(embedder)
+        self._embedder = _load_embedder(embedder)
         self._models = _load_optional_models(reranker, chat)
         self._recorded = read_recorded()
-        self._shared = engine.acquire(path, embedder)
+        self._shared = engine.acquire(path, self._embedder)
         if self._models.chat is not None:
             self._shared.detector.consult(self._models.chat)
 
@@ -678,6 +678,44 @@ class Memory:
         """
         return self._engine.verify(on_progress)
 
+    def reembed(
+        self,
+        embedder: EmbeddingModel | str | None = None,
+        *,
+        on_progress: Progress = ignore_progress,
+    ) -> ReembedReport:
+        """Embed the whole store anew, all scopes together, while others search and write.
+
+        New vectors are made beside the present ones, which serve until one commit switches to the
+        new ones, and are kept for `undo_reembed`. If it breaks off, calling it again goes on.
+
+        Args:
+            embedder: As for `Memory`; None for that of this handle.
+            on_progress: Called with how many memories have new vectors, and of how many.
+
+        Raises:
+            StoreLocked: The store is being embedded anew by somebody else.
+        """
+        if embedder is not None:
+            self._embedder = _load_embedder(embedder)
+        with TraceSpan("reembed"):
+            return reembed.reembed(self._engine, self._embedder, on_progress=on_progress)
+
+    def undo_reembed(self, *, on_progress: Progress = ignore_progress) -> ReembedReport:
+        """Switch back to the vectors of the model before; a second time switches forth again.
+
+        What was written since is embedded where that model is at hand; otherwise words alone find
+        it, until `reembed` with that model.
+
+        Raises:
+            StoreError: No earlier vectors are kept.
+        """
+        return reembed.undo_reembed(self._engine, on_progress=on_progress)
+
+    def drop_previous_vectors(self) -> ReembedReport:
+        """Remove the vectors that are kept for `undo_reembed`."""
+        return reembed.drop_previous_vectors(self._engine)
+
     def close(self) -> None:
         """End the handle; the last one on a store ends its background work."""
         if self._remote is not None:
@@ -777,7 +815,9 @@ def _names_of(given: Mapping[str, object]) -> dict[str, str]:
     return names
 
 
-def _load_embedder(embedder: str | None) -> EmbeddingModel:
+def _load_embedder(embedder: EmbeddingModel | str | None) -> EmbeddingModel:
+    if not (embedder is None or isinstance(embedder, str)):
+        return embedder
     settings = read_settings()
     return load_embedder(embedder, model=settings.embedder_model, api_key=settings.embedder_api_key)
 
@@ -868,6 +908,9 @@ class AsyncMemory:
     export = _awaitable(Memory.export)
     health = _awaitable(Memory.health)
     repair = _awaitable(Memory.repair)
+    reembed = _awaitable(Memory.reembed)
+    undo_reembed = _awaitable(Memory.undo_reembed)
+    drop_previous_vectors = _awaitable(Memory.drop_previous_vectors)
     verify = _awaitable(Memory.verify)
     close = _awaitable(Memory.close)
 

@@ -7,6 +7,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta, tzinfo
 from importlib.util import find_spec
@@ -31,6 +32,7 @@ from ekphory.prompting.block import (
     format_hop_notes,
     prompt_block,
 )
+from ekphory.retrieval.dense import IndexedVectors
 from ekphory.retrieval.pipeline import (
     NO_OPTIONAL_MODELS,
     Candidates,
@@ -47,7 +49,7 @@ from ekphory.retrieval.presets import preset
 from ekphory.retrieval.revisions import RevisionLink, RevisionLinks
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.scope import Scope
-from ekphory.store.protocol import CURRENT
+from ekphory.store.protocol import CURRENT, VectorsReplaced
 from ekphory.types import (
     EPOCH,
     STANDARD_POOLS,
@@ -322,6 +324,15 @@ def search(
     models: OptionalModels = NO_OPTIONAL_MODELS,
 ) -> SearchResult:
     """Answer a question from the scope's memories."""
+    while True:
+        # Else the vectors were replaced while it ran.
+        with suppress(VectorsReplaced):
+            return _search(engine, scope, question, models)
+
+
+def _search(
+    engine: Engine, scope: Scope, question: Question, models: OptionalModels
+) -> SearchResult:
     pipeline = preset(question.preset)
     if question.time == "filter" and not any("timed" in stage.gives for stage in pipeline.stages):
         raise InvalidInput(
@@ -329,6 +340,7 @@ def search(
         )
     started = time.perf_counter()
     snapshot = engine.snapshots.of(scope.predicate())
+    engine.warn_of_mismatch()
     visible = _visible(engine, scope, snapshot, question)
     request = SearchRequest(
         query=question.query,
@@ -363,6 +375,12 @@ def search(
     if engine.store.index_is_due():
         engine.writer.build_index_soon()
     hits = _hits(state)
+    if isinstance(snapshot.dense, IndexedVectors):
+        # It is read while it is searched.
+        engine.store.version()
+    if engine.store.identity != snapshot.identity:
+        # What was found may be of both kinds of vectors.
+        raise VectorsReplaced(f"{engine.uri}: its vectors were replaced. Repeat the search.")
     abstained = question.min_score is not None and not hits and bool(visible.any())
     return SearchResult(hits, trace, abstained, order=_order(state, pipeline))
 

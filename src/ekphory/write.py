@@ -20,7 +20,7 @@ import numpy as np
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.filters.tree import EVERYTHING
-from ekphory.models.embedder import FloatMatrix
+from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel, FloatMatrix
 from ekphory.models.late_bound import PredictedTraits, average_traits, read_passages
 from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.retrieval.lexical import passage_terms
@@ -331,11 +331,12 @@ Identity = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A draft with its terms and vectors."""
+    """A draft with its terms, its vectors and the model that made them."""
 
     draft: Draft
     terms: np.ndarray[Any, np.dtype[np.uint32]]
     vectors: FloatMatrix
+    embedder: EmbedderIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,15 +440,42 @@ def promote(engine: Engine, scope: Scope, record: MemoryRecord, *, pool: str) ->
 
 def prepare(engine: Engine, drafts: list[Draft]) -> list[Prepared]:
     """Embed and split into terms."""
-    windows = [_windows(engine, entry) for entry in drafts]
-    counts = [len(texts) for texts in windows]
-    reading = read_passages(engine.embedder, [text for texts in windows for text in texts])
-    parts = np.split(reading.content, np.cumsum(counts)[:-1]) if drafts else []
-    traits = average_traits(reading, counts)
+    embedder = engine.embedder
+    read = embed_records(embedder, [entry.record for entry in drafts])
     return [
-        Prepared(_fill_in(entry, trait), passage_terms(entry.record.indexed_text), part)
-        for entry, part, trait in zip(drafts, parts, traits, strict=True)
+        Prepared(
+            _fill_in(entry, traits),
+            passage_terms(entry.record.indexed_text),
+            vectors,
+            embedder.identity,
+        )
+        for entry, (vectors, traits) in zip(drafts, read, strict=True)
     ]
+
+
+def embed_records(
+    embedder: EmbeddingModel, records: Sequence[MemoryRecord]
+) -> list[tuple[FloatMatrix, PredictedTraits]]:
+    """Return the vectors of each memory's windows, and what the model predicts of it."""
+    windows = [_windows(embedder, record) for record in records]
+    counts = [len(texts) for texts in windows]
+    reading = read_passages(embedder, [text for texts in windows for text in texts])
+    parts = np.split(reading.content, np.cumsum(counts)[:-1]) if records else []
+    return list(zip(parts, average_traits(reading, counts), strict=True))
+
+
+def match_store(engine: Engine, prepared: list[Prepared]) -> list[Prepared]:
+    """Return memories with vectors as the store has them by now; the caller holds the lock.
+
+    Those of a model that is not at hand are zeros, until the store is embedded anew.
+    """
+    stored = engine.store.identity.embedder
+    if all(entry.embedder == stored for entry in prepared):
+        return prepared
+    if stored in engine.embedders:
+        return prepare(engine, [entry.draft for entry in prepared])
+    zeros = np.zeros((1, stored.dimension), np.float32)
+    return [replace(entry, vectors=zeros, embedder=stored) for entry in prepared]
 
 
 def _fill_in(entry: Draft, traits: PredictedTraits) -> Draft:
@@ -512,7 +540,8 @@ def append_after(engine: Engine, version: int, new: list[Prepared]) -> None:
     """Append memories in one commit, which follows that version."""
     make_ledger(engine)
     first = first_key(after=version)
-    engine.store.append([to_stored(entry, first + place) for place, entry in enumerate(new)])
+    rows = enumerate(match_store(engine, new), start=first)
+    engine.store.append([to_stored(entry, key) for key, entry in rows])
     engine.detector.wake()
 
 
@@ -624,11 +653,11 @@ def read_records(
             yield item
 
 
-def _windows(engine: Engine, entry: Draft) -> list[str]:
-    text, prefix = entry.record.text, entry.record.index_prefix
+def _windows(embedder: EmbeddingModel, record: MemoryRecord) -> list[str]:
+    text, prefix = record.text, record.index_prefix
     if not is_sampled(text):
-        return engine.embedder.windows(text, prefix=prefix)
-    pieces = [engine.embedder.windows(piece, prefix=prefix) for piece in _pieces(text)]
+        return embedder.windows(text, prefix=prefix)
+    pieces = [embedder.windows(piece, prefix=prefix) for piece in _pieces(text)]
     return [*(windows[0] for windows in pieces[:-1]), pieces[-1][-1]]
 
 

@@ -2,6 +2,9 @@ import json
 
 import pytest
 
+from ekphory.memory import Memory
+from ekphory.testing.models import HashEmbedder
+
 
 def test_a_healthy_store_is_said_to_be_well(kitchen):
     lines = [line.rstrip() for line in kitchen.run("doctor").stdout.splitlines()]
@@ -21,7 +24,8 @@ def test_the_state_as_json(kitchen):
     assert state["repaired"] is False
     assert state["health"].keys() == {
         "memories", "history", "vectors", "fragments", "small_fragments", "versions", "bytes",
-        "vector_index_rows", "orphaned_scopes", "upkeep_failure",
+        "vector_index_rows", "orphaned_scopes", "upkeep_failure", "embedder", "embedder_in_use",
+        "unembedded", "previous_embedder", "next_embedders",
     }  # fmt: skip
 
 
@@ -77,6 +81,42 @@ def test_a_store_whose_files_are_gone_is_verified_and_named(keyed):
     ekphory, data = keyed
     data.unlink()
     assert damage_of(ekphory)["file"] == f"memories.lance/data/{data.name}"
+
+
+@pytest.fixture
+def outdated(ekphory):
+    """A store whose vectors are of a model that is not at hand."""
+    with Memory(ekphory.store, embedder=HashEmbedder()) as memory:
+        memory.add("the spare key is under the mat", id="key")
+    return ekphory
+
+
+@pytest.mark.filterwarnings("default::ekphory.errors.StoreWarning")
+def test_a_store_of_another_model_is_searched_and_doctor_names_the_remedy(outdated):
+    found = outdated.run("search", "spare key")
+    assert "under the mat" in found.stdout
+    assert found.stderr.count("hash-embedder@1 (32-d), which is not at hand") == 1
+    state = outdated.json("doctor")
+    assert state["healthy"] is False
+    told = outdated.run("doctor").stdout
+    assert "`ekphory reembed` makes them anew with ekphory-small@" in " ".join(told.split())
+    assert "All is well" not in told
+
+
+def test_a_store_is_embedded_anew_and_back_and_what_was_before_is_dropped(outdated):
+    report = outdated.json("reembed")
+    assert list(report) == ["embedder", "previous", "memories", "embedded", "unembedded"]
+    assert report["embedder"].startswith("ekphory-small@")
+    assert (report["previous"], report["embedded"]) == ("hash-embedder@1 (32-d)", 1)
+    assert outdated.json("doctor")["healthy"] is True
+    told = outdated.run("doctor").stdout
+    assert "`ekphory reembed --undo` goes back to them" in " ".join(told.split())
+    assert outdated.json("reembed", "--undo")["embedder"] == "hash-embedder@1 (32-d)"
+    told = outdated.run("reembed").stdout
+    assert told.splitlines()[0] == "0 of 1 memories and earlier versions were embedded."
+    assert outdated.json("reembed", "--drop-previous")["previous"] is None
+    assert "no earlier vectors are kept" in outdated.failure("reembed", "--undo")
+    assert "Give one of them" in outdated.failure("reembed", "--undo", "--drop-previous")
 
 
 def test_the_presets_are_listed(ekphory):

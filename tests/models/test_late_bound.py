@@ -95,6 +95,18 @@ def test_what_is_no_age_no_type_or_no_such_vectors_is_refused(make, problem):
         make()
 
 
+def test_a_memory_without_a_vector_scores_nothing():
+    parts = LateBoundParts(np.ones((10, 2), np.float32), np.ones((4, 2), np.float32))
+    content, code = np.zeros((1, 2), np.float32), np.array([1])
+    offsets = parts.offsets(np.array([0, 1], np.float32))
+    for lengths in (
+        parts.lengths(content, types=code)[:, 1],
+        parts.lengths_at(content, buckets=code, types=code),
+    ):
+        scores = late_bound_scores(np.zeros(1), offsets, lengths, buckets=code, types=code)
+        assert scores.tolist() == [0]
+
+
 def test_a_small_example_by_hand():
     parts = LateBoundParts(np.zeros((10, 2), np.float32), np.zeros((4, 2), np.float32))
     parts.age[2] = [0, 1]

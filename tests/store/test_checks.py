@@ -134,6 +134,7 @@ HEALTHY = StoreHealth(
     bytes=60_000_000,
     vector_index_rows=40_000,
     orphaned_scopes=(),
+    embedder="a@1 (3-d)",
 )
 
 
@@ -144,6 +145,7 @@ def test_every_part_of_a_healthy_store_is_fine():
         "3 data files, 0 of them small.",
         "2 versions kept on disk.",
         "The vector index covers 40,000 of 40,000 vectors (100%).",
+        "The vectors are of a@1 (3-d).",
         "Every scope holds a memory that can be found.",
         "Upkeep succeeds.",
     ]
@@ -158,6 +160,17 @@ ORPHANS = (
     "Wipe them with `ekphory forget --purge` if they are not wanted."
 )
 FRAGMENTS = "90 data files, of which 80 are small; merged, they read faster."
+OF_A_MODEL = "The vectors are of a@1 (3-d)"
+OTHER_MODEL = (
+    f"{OF_A_MODEL}, which is not at hand, so searches go by words alone. `ekphory reembed` makes "
+    "them anew with new@2 (4-d)."
+)
+UNEMBEDDED = "2 memories have no vector of a@1 (3-d) yet; `ekphory reembed` makes it."
+PREVIOUS = (
+    f"{OF_A_MODEL}. Those of old@1 (2-d) are kept: `ekphory reembed --undo` goes back to them, "
+    "`--drop-previous` removes them."
+)
+BEGUN = f"{OF_A_MODEL}. Making them with new@2 (4-d) has begun; `ekphory reembed` goes on."
 SIZE = "Its size is not measured: it is not a local directory."
 
 
@@ -172,6 +185,10 @@ SIZE = "Its size is not measured: it is not a local directory."
         ({"bytes": None}, "note", SIZE),
         ({"orphaned_scopes": ("project=old", "user=eve")}, "note", ORPHANS),
         ({"upkeep_failure": "Upkeep has failed once: disk full"}, "repairable", None),
+        ({"embedder_in_use": "new@2 (4-d)"}, "wanting", OTHER_MODEL),
+        ({"unembedded": 2}, "wanting", UNEMBEDDED),
+        ({"previous_embedder": "old@1 (2-d)"}, "note", PREVIOUS),
+        ({"next_embedders": ("new@2 (4-d)",)}, "note", BEGUN),
     ],
 )
 def test_what_is_not_fine_is_said(changes, state, sentence):

@@ -49,7 +49,7 @@ from ekphory.cli.server_commands import (
     show_daemon,
     stop_daemon,
 )
-from ekphory.cli.store_commands import doctor, list_presets
+from ekphory.cli.store_commands import doctor, list_presets, reembed
 from ekphory.cli.store_commands import show as show_pipeline
 from ekphory.cli.transfer_commands import backup, export_memories, import_records, restore
 from ekphory.cli.write_commands import (
@@ -105,6 +105,7 @@ COMMANDS = (
     Entry("timeline", timeline, _FIND, 'ekphory timeline "where I live"'),
     Entry("profile", profile, _FIND, "ekphory profile --user mara"),
     Entry("doctor", doctor, _CARE, "ekphory doctor --repair"),
+    Entry("reembed", reembed, _CARE, "ekphory reembed --store ./memories"),
     Entry("backup", backup, _CARE, "ekphory backup --store ./memories --target memories.tar"),
     Entry("restore", restore, _CARE, "ekphory restore --source memories.tar --store ./copy"),
     Entry("serve", serve, _CARE, "ekphory serve --store ./memories --port 8080"),

@@ -6,6 +6,7 @@ import errno
 import inspect
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -208,11 +209,16 @@ def command(function: Function) -> Function:
     def run(**given: Any) -> None:  # noqa: ANN401  typer gives every option by name
         arguments = gather(function, given)
         output = next(value for value in arguments.values() if isinstance(value, Output))
-        with report_errors(output):
+        with report_errors(output), warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment]  # passes over the place
             function(**arguments)
 
     run.__signature__ = spread(function)  # type: ignore[attr-defined]  # typer reads it
     return run
+
+
+def _show_warning(message: Warning | str, *_: object) -> None:
+    message_console().print(str(message), style="yellow")
 
 
 Steps = Callable[[str, int, int], None]

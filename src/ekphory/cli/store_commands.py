@@ -1,7 +1,8 @@
-"""`ekphory doctor` and `pipeline`."""
+"""`ekphory doctor`, `reembed` and `pipeline`."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from ekphory.cli.command import command, message_console, print_result, result_c
 from ekphory.cli.options import OutputOptions, StoreOptions, open_existing, settings_for
 from ekphory.cli.output import make_table, number_column, print_json, word_column
 from ekphory.config import read_settings
+from ekphory.errors import InvalidInput, StoreWarning
 
 if TYPE_CHECKING:
     from ekphory.store.checks import Finding
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 _MARKS = {
     "fine": ("✓", "green"),
     "note": ("•", "cyan"),
-    "repairable": ("!", "yellow"),
+    **dict.fromkeys(("repairable", "wanting"), ("!", "yellow")),
     "damaged": ("✗", "red"),
 }
 _IDS_NAMED = 20
@@ -64,7 +66,7 @@ def doctor(
 
     findings = () if health is None else examine(health)
     if output.json:
-        healthy = not damaged and all(finding.state != "repairable" for finding in findings)
+        healthy = not damaged and all(finding.state in ("fine", "note") for finding in findings)
         print_json(
             {"store": path, "healthy": healthy, "repaired": repair}
             | {"health": health, "findings": findings}
@@ -74,6 +76,47 @@ def doctor(
         _print_findings(path, findings, verification)
     if damaged:
         raise typer.Exit(1)
+
+
+@command
+def reembed(
+    where: StoreOptions,
+    output: OutputOptions,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Go back to the vectors of the model before.")
+    ] = False,
+    drop_previous: Annotated[
+        bool,
+        typer.Option("--drop-previous", help="Only remove the vectors of the model before."),
+    ] = False,
+) -> None:
+    """Embed a whole store anew with the present model, or the one that --embedder names.
+
+    Others may search and write meanwhile. When it breaks off, run it again: it goes on.
+    """
+    if undo and drop_previous:
+        problem = "cannot stand beside --drop-previous"
+        raise InvalidInput("--undo", True, problem, "Give one of them")
+    with warnings.catch_warnings():
+        # That the model is another one is why it is run.
+        warnings.simplefilter("ignore", StoreWarning)
+        with open_existing(where) as memory, step_bar() as show_memories:
+            show = partial(show_memories, "memories")
+            if drop_previous:
+                report = memory.drop_previous_vectors()
+            elif undo:
+                report = memory.undo_reembed(on_progress=show)
+            else:
+                report = memory.reembed(on_progress=show)
+    lines = [
+        f"{report.embedded:,} of {report.memories:,} memories and earlier versions were embedded.",
+        f"The vectors are of {report.embedder}.",
+    ]
+    if report.unembedded:
+        lines.append(f"{report.unembedded:,} have none, and are found by their words alone.")
+    if report.previous is not None:
+        lines.append(f"Those of {report.previous} are kept for `ekphory reembed --undo`.")
+    print_result(output, report, "\n".join(lines))
 
 
 def _print_findings(
@@ -96,7 +139,7 @@ def _print_findings(
         console.print(remedy, style="red")
     elif repairable:
         console.print(f"{repairable} to mend: run `ekphory doctor --repair`.", style="yellow")
-    else:
+    elif all(finding.state != "wanting" for finding in findings):
         console.print("All is well.", style="green")
 
 

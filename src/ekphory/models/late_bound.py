@@ -78,6 +78,8 @@ class LateBoundParts:
     def lengths(self, content: FloatMatrix, *, types: Codes) -> FloatMatrix:
         """Return ‖z‖ of each memory in each age bucket, shape (memories, 10).
 
+        That of a memory without a vector, whose c is zero, is infinite, so that it scores 0.
+
         Args:
             content: c, shape (memories, dimension).
             types: Type code of each memory.
@@ -86,7 +88,8 @@ class LateBoundParts:
         # Not one matrix product: BLAS splits it over threads, and waits for a busy core.
         crossed = np.stack([np.einsum("ij,j->i", typed, age) for age in self.age], axis=1)
         squares = 2 * crossed + np.square(self.age).sum(axis=1)
-        return _roots(squares + _squares(typed)[:, None])
+        lengths = _roots(squares + _squares(typed)[:, None])
+        return np.where(_squares(content)[:, None] > 0, lengths, np.float32(np.inf))
 
     def lengths_at(self, content: FloatMatrix, *, buckets: Codes, types: Codes) -> FloatVector:
         """Return ‖z‖ of each memory in one age bucket, shape (memories,).
@@ -96,7 +99,9 @@ class LateBoundParts:
         added = (self.age[:, None] + self.type).reshape(-1, self.age.shape[1])
         codes = buckets * len(self.type) + types
         crossed = np.einsum("ij,ij->i", content, added[codes])
-        return _roots(_squares(content) + 2 * crossed + _squares(added)[codes])
+        own = _squares(content)
+        lengths = _roots(own + 2 * crossed + _squares(added)[codes])
+        return np.where(own > 0, lengths, np.float32(np.inf))
 
     def offsets(self, query: FloatVector) -> FloatMatrix:
         """Return q·(τ + y) for every age bucket and type, shape (10, 4)."""

@@ -451,14 +451,10 @@ class FittedProbabilities:
     hits: Mapping[str, HitCurves]
 
     def curve_for(self, embedder: EmbedderIdentity, *, words_alone: bool) -> HitCurves | None:
-        """Return the curve of the first stage's hits; None for an embedder of another name.
-
-        Raises:
-            ModelError: The embedder is another revision of the one that it was fitted with.
-        """
+        """Return the curve of the first stage's hits; None for another embedder or revision."""
         if words_alone:
             return self.hits[WORDS]
-        return self.hits[MEANING] if self._is_for("embedder", embedder.model_id) else None
+        return self.hits[MEANING] if self.file.models["embedder"] == embedder.model_id else None
 
     def curve_for_reader(self, reranker: RerankingModel) -> HitCurves | None:
         """Return the curve of what a reranker has read; None for one that has none.
@@ -585,14 +581,15 @@ class FittedGate:
     band: GateBand
 
     def band_for(self, embedder: EmbedderIdentity, reranker: RerankingModel) -> GateBand | None:
-        """Return the band for two models; None for models of other names, which have no gate.
+        """Return the band for two models; None for others, which have no gate.
 
         Raises:
-            ModelError: The models have the names of those of the file, and another revision.
+            ModelError: The reranker is another revision of that of the file.
         """
         reranker_id = model_id(reranker)
         used = {"embedder": embedder.model_id, "reranker": reranker_id or ""}
-        if reranker_id is None or _names(used) != _names(self.file.models):
+        is_other = used["embedder"] != self.file.models.get("embedder")
+        if reranker_id is None or is_other or _names(used) != _names(self.file.models):
             return None
         require_models(self.file, used)
         return self.band

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.filters.tree import And, Filter
-from ekphory.models.late_bound import LateBoundParts, type_codes
+from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
+from ekphory.models.late_bound import find_late_bound, type_codes
 from ekphory.retrieval.dense import (
     DenseArm,
     IndexedVectors,
@@ -35,6 +37,8 @@ from ekphory.store.protocol import (
     ScopeColumns,
     ScoreArray,
     Store,
+    StoreIdentity,
+    VectorsReplaced,
 )
 from ekphory.store.writer import columns_of, vectors_of
 
@@ -156,6 +160,8 @@ class ScopeSnapshot:
         pool_rows: The rows of each pool, ascending.
         turn_share: Share of the rows that are turns of a conversation, in [0, 1]; 0 if empty.
         records: Reads these memories whole, by key.
+        identity: What the store was made with, whose model the vectors are of.
+        has_vectors: Whether that model is at hand; otherwise every vector is a zero.
     """
 
     version: int
@@ -168,6 +174,8 @@ class ScopeSnapshot:
     pool_rows: tuple[IntArray, ...]
     turn_share: float
     records: RecordReader
+    identity: StoreIdentity
+    has_vectors: bool
 
     def __len__(self) -> int:
         return len(self.columns.key)
@@ -248,9 +256,19 @@ class Snapshots:
     Scopes are told apart by their predicate alone, so one scope's snapshot can never serve another.
     """
 
-    def __init__(self, store: Store, late_bound: LateBoundParts | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        embedders: Mapping[EmbedderIdentity, EmbeddingModel] | None = None,
+    ) -> None:
+        """Take a store.
+
+        Args:
+            store: What is read.
+            embedders: The models at hand; None where it does not matter which.
+        """
         self._store = store
-        self._late_bound = late_bound
+        self._embedders = embedders
         self._records = RecordCache(store)
         self._sizes: dict[Filter, int] = {}
         self._budget = snapshot_budget()
@@ -263,12 +281,24 @@ class Snapshots:
         with self._guard:
             lock = self._locks.setdefault(scope, threading.Lock())
         with lock:
-            version = self._store.version()
-            held = self._held.get(scope)
-            if held is None or held.version != version:
-                held = self._read(scope, version) if held is None else self._renew(scope, held)
-            self._keep(scope, held)
-            return held
+            while True:
+                # Else they were replaced meanwhile.
+                with suppress(VectorsReplaced):
+                    return self._newest(scope)
+
+    def _newest(self, scope: Filter) -> ScopeSnapshot:
+        version, identity = self._store.version(), self._store.identity
+        held = self._held.get(scope)
+        if held is not None and (held.identity, held.has_vectors) != (identity, self._has_model):
+            held = None
+            with self._guard:
+                self._held.pop(scope, None)
+        if held is None or held.version != version:
+            held = self._read(scope, version) if held is None else self._renew(scope, held)
+        if self._store.identity != identity:
+            raise VectorsReplaced("The store's vectors were replaced. Read them anew.")
+        self._keep(scope, held)
+        return held
 
     def _read(self, scope: Filter, version: int) -> ScopeSnapshot:
         columns = self._store.scan(scope)
@@ -317,7 +347,7 @@ class Snapshots:
         parts = _grow(held, version, columns, added)
         if not isinstance(held.dense, ResidentVectors) or len(columns.key) > RESIDENT_ROWS:
             return self._assemble(scope, held.records, parts)
-        found = self._resident(columns, vectors())
+        found = self._resident(columns, vectors() if self._has_model else _zeros(added))
         bound = held.dense.bound and found.bound and held.dense.bound.followed_by(found.bound)
         dense = ResidentVectors(
             _join_blocks((*held.dense.blocks, *found.blocks)),
@@ -325,12 +355,14 @@ class Snapshots:
             found.discounts,
             bound,
         )
-        return _snapshot(parts, dense, held.records)
+        return self._snapshot(parts, dense, held.records)
 
     def _assemble(self, scope: Filter, records: RecordReader, parts: _Parts) -> ScopeSnapshot:
         columns = parts[1]
         dense: DenseArm
-        if len(columns.key) <= RESIDENT_ROWS:
+        if not self._has_model:
+            dense = _resident(columns, _zeros(columns))
+        elif len(columns.key) <= RESIDENT_ROWS:
             dense = self._resident(columns, self._store.scan_vectors(scope))
         else:
             dense = IndexedVectors(
@@ -340,7 +372,11 @@ class Snapshots:
                 length_discounts(columns.are_turns),
                 self._bound_rows(columns),
             )
-        return _snapshot(parts, dense, records)
+        return self._snapshot(parts, dense, records)
+
+    @property
+    def _has_model(self) -> bool:
+        return self._embedders is None or self._store.identity.embedder in self._embedders
 
     def _resident(self, columns: ScopeColumns, found: KeyedVectors) -> ResidentVectors:
         resident = _resident(columns, found)
@@ -351,15 +387,24 @@ class Snapshots:
         return replace(resident, bound=bound)
 
     def _bound_rows(self, columns: ScopeColumns) -> LateBoundRows | None:
-        if self._late_bound is None:
-            return None
-        return LateBoundRows(self._late_bound, columns.at, type_codes(columns.type))
+        model = (self._embedders or {}).get(self._store.identity.embedder)
+        parts = None if model is None else find_late_bound(model)
+        return None if parts is None else LateBoundRows(parts, columns.at, type_codes(columns.type))
 
     def _vectors_of(self, scope: Filter) -> ScopeVectors:
         held = self._held.get(scope)
         if held is not None and isinstance(held.dense, IndexedVectors):
             return held.dense.vectors
         return ScopeVectors(self._store, scope, room=self._budget // 2)
+
+    def _snapshot(self, parts: _Parts, dense: DenseArm, records: RecordReader) -> ScopeSnapshot:
+        columns = parts[1]
+        names, places = np.unique(columns.pool, return_inverse=True)
+        codes = places.astype(np.int16)
+        pools = names, codes, tuple(np.flatnonzero(codes == pool) for pool in range(len(names)))
+        turns = float(columns.are_turns.mean()) if len(columns.key) else 0.0
+        read_as = self._store.identity, self._has_model
+        return ScopeSnapshot(*parts, dense, *pools, turns, records, *read_as)
 
     def _keep(self, scope: Filter, snapshot: ScopeSnapshot) -> None:
         with self._guard:
@@ -384,15 +429,9 @@ def _grow(held: ScopeSnapshot, version: int, columns: ScopeColumns, added: Scope
     return version, columns, lexical, neighbours
 
 
-def _snapshot(parts: _Parts, dense: DenseArm, records: RecordReader) -> ScopeSnapshot:
-    version, columns, lexical, neighbours = parts
-    pool_names, pool_codes = np.unique(columns.pool, return_inverse=True)
-    codes = pool_codes.astype(np.int16)
-    pool_rows = tuple(np.flatnonzero(codes == pool) for pool in range(len(pool_names)))
-    turns = float(columns.are_turns.mean()) if len(columns.key) else 0.0
-    return ScopeSnapshot(
-        version, columns, lexical, neighbours, dense, pool_names, codes, pool_rows, turns, records
-    )
+def _zeros(columns: ScopeColumns) -> KeyedVectors:
+    """Return what stands for vectors that no query can be compared with."""
+    return KeyedVectors(columns.key, np.zeros((len(columns.key), 1), np.float32))
 
 
 def _resident(columns: ScopeColumns, found: KeyedVectors) -> ResidentVectors:

@@ -141,12 +141,13 @@ class Finding:
 
     Attributes:
         subject: What was looked at.
-        state: Whether it is fine, worth knowing, or something that `--repair` mends.
+        state: Whether it is fine, worth knowing, something that `--repair` mends, or something that
+            what the sentence names mends.
         sentence: The finding, for people.
     """
 
     subject: str
-    state: Literal["fine", "note", "repairable"]
+    state: Literal["fine", "note", "repairable", "wanting"]
     sentence: str
 
 
@@ -158,6 +159,7 @@ def examine(health: StoreHealth) -> tuple[Finding, ...]:
         _describe_fragments(health),
         _describe_versions(health),
         _describe_index(health),
+        _describe_vectors(health),
         _describe_orphans(health),
         _describe_upkeep(health),
     )
@@ -211,6 +213,29 @@ def _describe_index(health: StoreHealth) -> Finding:
     if share < _COVERED_ENOUGH:
         return Finding("index", "repairable", f"{sentence}; the others are scanned.")
     return Finding("index", "fine", f"{sentence}.")
+
+
+def _describe_vectors(health: StoreHealth) -> Finding:
+    beside = ""
+    if health.previous_embedder is not None:
+        beside = (
+            f" Those of {health.previous_embedder} are kept: `ekphory reembed --undo` goes back to "
+            "them, `--drop-previous` removes them."
+        )
+    for name in health.next_embedders:
+        beside += f" Making them with {name} has begun; `ekphory reembed` goes on."
+    if health.embedder_in_use is not None:
+        sentence = (
+            f"The vectors are of {health.embedder}, which is not at hand, so searches go by words "
+            f"alone. `ekphory reembed` makes them anew with {health.embedder_in_use}."
+        )
+        return Finding("embedder", "wanting", sentence + beside)
+    if health.unembedded:
+        count = _format_count(health.unembedded, "memory has", "memories have")
+        sentence = f"{count} no vector of {health.embedder} yet; `ekphory reembed` makes it."
+        return Finding("embedder", "wanting", sentence + beside)
+    state: Literal["fine", "note"] = "note" if beside else "fine"
+    return Finding("embedder", state, f"The vectors are of {health.embedder}.{beside}")
 
 
 def _describe_orphans(health: StoreHealth) -> Finding:

@@ -15,9 +15,10 @@ import pyarrow as pa
 from lancedb.query import LanceQueryBuilder
 from numpy.typing import NDArray
 
-from ekphory.errors import InvalidInput
+from ekphory.errors import InvalidInput, StoreError
 from ekphory.filters.lance_sql import matches, to_lance_sql
 from ekphory.filters.tree import And, Field, Filter, In
+from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
 from ekphory.scope import OWNER_FIELDS
 from ekphory.store import lance_rows
 from ekphory.store.checks import verify_rows
@@ -44,6 +45,7 @@ from ekphory.store.lance_table import (
     with_lance_errors_translated,
 )
 from ekphory.store.lance_upkeep import Upkeep, open_table
+from ekphory.store.lance_vectors import VectorsBeside, drop_others, list_vectors_beside
 from ekphory.store.protocol import (
     CURRENT,
     NEVER,
@@ -58,6 +60,7 @@ from ekphory.store.protocol import (
     StoredMemory,
     StoreHealth,
     StoreIdentity,
+    VectorsReplaced,
     Verification,
 )
 from ekphory.store.writer import RecentWrites
@@ -261,6 +264,7 @@ TABLE = "memories"
 
 Result = TypeVar("Result")
 _FIRST_WINDOW = "passage = 0"
+_UNEMBEDDED = f"{_FIRST_WINDOW} AND windows = 0"
 _ROWS_READ = 1024
 _KEYS_A_QUERY = 2000
 _SORT_KEYS: dict[Order, list[tuple[str, str]]] = {
@@ -282,7 +286,7 @@ class LanceStore:
         self._table = table
         self._adopt(identity)
         commits = CommitFiles(commits_folder(uri, TABLE))
-        self._version = NewestVersion(uri, table, commits=commits)
+        self._version = NewestVersion(uri, table, commits=commits, on_change=self._look_anew)
         self._presence = LancePresence(self._rows)
         self._recent = RecentWrites()
         self._named = NamedMemories()
@@ -361,8 +365,12 @@ class LanceStore:
     @with_lance_errors_translated("purge")
     def purge(self) -> None:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
-        self._recent.forget()
-        self._rewrite()
+        self._rewrite(self.identity)
+        living = lance_rows.integers(self._rows(_FIRST_WINDOW, ["key"])["key"], missing=0)
+        known = list(list_vectors_beside(self._uri))
+        for beside in known:
+            beside.keep_only(living)
+        drop_others(self._uri, keep={beside.embedder for beside in known})
 
     @with_lance_errors_translated("read")
     def select(
@@ -459,8 +467,10 @@ class LanceStore:
         missing = np.setdiff1d(np.array(keys, np.int64), parts[0].keys)
         for condition in _key_conditions(missing.tolist()):
             rows = self._rows(condition, ["key", "passage", "vector"])
+            self._check_vectors(rows.schema)
             windows = rows.sort_by([("key", "ascending"), ("passage", "ascending")])
-            parts.append(keyed_vectors(windows, dimension=self._dimension))
+            dimension = rows.schema.field("vector").type.list_size
+            parts.append(keyed_vectors(windows, dimension=dimension))
         return KeyedVectors(
             np.concatenate([part.keys for part in parts]),
             np.concatenate([part.vectors for part in parts]),
@@ -470,8 +480,50 @@ class LanceStore:
     def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> IntArray:
         """Find the rows with the largest dot product, by index or by a scan."""
         condition = None if where == And(()) else to_lance_sql(where)
-        table = self._read(lambda: self._vector_index.nearest(vector, condition, limit=limit))
+        try:
+            table = self._read(lambda: self._vector_index.nearest(vector, condition, limit=limit))
+        except StoreError:
+            self._check_vectors(self._table.schema)
+            raise
         return self._takes.keys(np.sort(table["_rowid"].to_numpy()).astype(np.int64))
+
+    @with_lance_errors_translated("read")
+    def lacking(self, embedder: EmbedderIdentity) -> IntArray:
+        """Return the keys of all memories without a vector by that model."""
+        condition = _UNEMBEDDED if embedder == self.identity.embedder else _FIRST_WINDOW
+        keys = lance_rows.integers(self._rows(condition, ["key"])["key"], missing=0)
+        return np.setdiff1d(keys, VectorsBeside(self._uri, embedder).keys)
+
+    @with_lance_errors_translated("write")
+    def keep_vectors(self, embedder: EmbedderIdentity, vectors: Mapping[int, FloatMatrix]) -> None:
+        """Keep vectors of a model beside the store's own."""
+        living: set[int] = set()
+        for condition in _key_conditions(list(vectors)):
+            living |= set(self._rows(condition, ["key"])["key"].to_pylist())
+        kept = {key: windows for key, windows in vectors.items() if key in living}
+        if kept:
+            VectorsBeside(self._uri, embedder).add(kept)
+
+    @with_lance_errors_translated("re-embed")
+    def switch_vectors(self, embedder: EmbedderIdentity) -> None:
+        """Put the vectors that are kept beside in the place of the store's own."""
+        known, beside = self.identity, VectorsBeside(self._uri, embedder)
+        if embedder == known.embedder and not len(beside.keys):
+            return
+        identity = replace(known, embedder=embedder, generation=known.generation + 1)
+        if embedder != known.embedder:
+            identity = replace(identity, previous=known.embedder)
+            query = self._query("passage > 0 OR windows > 0", ["key", "passage", "vector"])
+            VectorsBeside(self._uri, known.embedder).replace(query.to_batches(_ROWS_READ))
+        self._rewrite(identity, beside)
+        drop_others(self._uri, keep={identity.previous})
+
+    @with_lance_errors_translated("write")
+    def drop_previous_vectors(self) -> None:
+        """Remove the vectors of the model before."""
+        self.version()
+        beside = {each.embedder for each in list_vectors_beside(self._uri)}
+        drop_others(self._uri, keep=beside - {self.identity.embedder, self.identity.previous})
 
     def upkeep_is_due(self) -> bool:
         """Return whether many files may have gathered."""
@@ -501,7 +553,7 @@ class LanceStore:
         """Do all upkeep now."""
         has_checksums = CHECKSUM in self._table.schema.names
         if not has_checksums or self._table.count_rows(f"{CHECKSUM} IS NULL"):
-            self._rewrite()
+            self._rewrite(self.identity)
         else:
             self._upkeep.run_all()
             self._note_rearranged()
@@ -509,7 +561,17 @@ class LanceStore:
     @with_lance_errors_translated("read")
     def health(self) -> StoreHealth:
         """Measure the state of the store."""
-        return self._read(self._upkeep.health)
+        health = self._read(self._upkeep.health)
+        self.version()
+        own, previous = self.identity.embedder, self.identity.previous
+        beside = {each.embedder for each in list_vectors_beside(self._uri)} - {own}
+        return replace(
+            health,
+            embedder=str(own),
+            unembedded=int(self._table.count_rows(_UNEMBEDDED)),
+            previous_embedder=str(previous) if previous in beside else None,
+            next_embedders=tuple(sorted(str(each) for each in beside - {previous})),
+        )
 
     @with_lance_errors_translated("verify")
     def verify(self, on_progress: Progress) -> Verification:
@@ -597,23 +659,48 @@ class LanceStore:
             self._named.note_rearranged(before=before, after=after)
             self._presence.note_rearranged(before=before, after=after)
 
-    def _rewrite(self) -> None:
-        identity = replace(self.identity, schema_version=SCHEMA_VERSION)
+    def _rewrite(self, identity: StoreIdentity, beside: VectorsBeside | None = None) -> None:
+        """Write all living rows anew, with the vectors of `beside` where there are some."""
+        identity = replace(identity, schema_version=SCHEMA_VERSION)
         schema = lance_rows.table_schema(identity)
-        self._upkeep.rewrite(
-            schema,
-            TABLE,
-            completed=partial(lance_rows.complete_batch, schema=schema, dimension=self._dimension),
-        )
+        complete = partial(lance_rows.complete_batch, schema=schema, dimension=self._dimension)
+        if beside is not None:
+            find = beside.read if identity.embedder == self.identity.embedder else beside.read_all
+            complete = partial(lance_rows.replace_vectors, schema=schema, find=find)
+        self._recent.forget()
+        was_indexed = self._upkeep.rewrite(schema, TABLE, completed=complete)
+        if was_indexed and beside is None:
+            self._vector_index.build()
+        # Other vectors are indexed in the background, since that takes minutes.
+        self._vector_index.wanted |= was_indexed and beside is not None
         self._named.forget()
         self._note_rearranged()
         self._adopt(identity)
+
+    def _look_anew(self) -> None:
+        """Adopt what another process made of the table."""
+        identity = lance_rows.read_identity(self._table.schema, where=self._uri)
+        if identity != self.identity:
+            self._recent.forget()
+            self._adopt(identity)
+
+    def _check_vectors(self, schema: pa.Schema) -> None:
+        """Check that vectors which were read are those of the model that is known.
+
+        Raises:
+            VectorsReplaced: They are others.
+        """
+        found, known = lance_rows.read_identity(schema, where=self._uri), self.identity
+        if (found.embedder, found.generation) != (known.embedder, known.generation):
+            self._table.checkout_latest()
+            self._look_anew()
+            raise VectorsReplaced(f"{self._uri}: its vectors were replaced. Repeat the search.")
 
     def _adopt(self, identity: StoreIdentity) -> None:
         self.identity = identity
         self._schema = lance_rows.table_schema(identity)
         self._scan_columns = scan_columns(identity)
-        self._takes = LanceTakes(self._take, identity)
+        self._takes = LanceTakes(self._take_known, identity)
 
     def _note_rearranged(self) -> None:
         if self._note is not None:
@@ -628,10 +715,18 @@ class LanceStore:
         query = self._table.take_row_ids(rows).select(columns)
         return self._read(query.to_arrow)
 
+    def _take_known(self, rows: list[int], columns: list[str]) -> pa.Table:
+        taken = self._take(rows, columns)
+        if "vector" in columns:
+            self._check_vectors(taken.schema)
+        return taken
+
     def _stream_vectors(self, condition: str, precision: Precision) -> KeyedVectors:
         total = self._table.count_rows(condition)
         batches = self._query(condition, ["key", "passage", "vector"]).to_batches(_ROWS_READ)
-        vectors = np.empty((total, self._dimension), precision)
+        self._check_vectors(batches.schema)
+        dimension = batches.schema.field("vector").type.list_size
+        vectors = np.empty((total, dimension), precision)
         return gather_vectors(batches, into=vectors)
 
 

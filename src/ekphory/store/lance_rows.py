@@ -162,15 +162,31 @@ def table_schema(identity: StoreIdentity) -> pa.Schema:
     derived |= dict.fromkeys(marks(identity), pa.bool_())
     if identity.schema_version >= _CHECKSUMS_SINCE:
         derived[CHECKSUM] = pa.int64()
-    embedder = identity.embedder
     metadata = {
         f"{_PREFIX}schema_version": str(identity.schema_version),
         f"{_PREFIX}terms_version": identity.terms_version,
-        f"{_PREFIX}embedder.name": embedder.name,
-        f"{_PREFIX}embedder.revision": embedder.revision,
-        f"{_PREFIX}embedder.dimension": str(embedder.dimension),
+        **describe_embedder(identity.embedder),
     }
+    if identity.generation:
+        metadata[f"{_PREFIX}generation"] = str(identity.generation)
+    if identity.previous is not None:
+        metadata |= describe_embedder(identity.previous, role="previous")
     return pa.schema(list((kinds | derived).items()), metadata=metadata)
+
+
+def describe_embedder(embedder: EmbedderIdentity, *, role: str = "embedder") -> dict[str, str]:
+    """Return the entries of a schema's metadata that tell of a model."""
+    entries = {"name": embedder.name, "revision": embedder.revision}
+    entries["dimension"] = str(embedder.dimension)
+    return {f"{_PREFIX}{role}.{name}": value for name, value in entries.items()}
+
+
+def read_embedder(entries: Mapping[str, str], *, role: str = "embedder") -> EmbedderIdentity:
+    """Read what `describe_embedder` wrote."""
+    name, revision, dimension = (
+        entries[f"{_PREFIX}{role}.{field}"] for field in ("name", "revision", "dimension")
+    )
+    return EmbedderIdentity(legacy.rename_model(name), revision, int(dimension))
 
 
 def keyed_record_columns(identity: StoreIdentity) -> list[str]:
@@ -201,12 +217,14 @@ def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
                 f"{where}: written with schema version {version}, this ekphory reads up to "
                 f"{SCHEMA_VERSION}. Upgrade it with: pip install --upgrade ekphory"
             )
-        embedder = EmbedderIdentity(
-            legacy.rename_model(entries[f"{_PREFIX}embedder.name"]),
-            entries[f"{_PREFIX}embedder.revision"],
-            int(entries[f"{_PREFIX}embedder.dimension"]),
+        has_previous = f"{_PREFIX}previous.name" in entries
+        return StoreIdentity(
+            version,
+            entries[f"{_PREFIX}terms_version"],
+            read_embedder(entries),
+            read_embedder(entries, role="previous") if has_previous else None,
+            int(entries.get(f"{_PREFIX}generation", 0)),
         )
-        return StoreIdentity(version, entries[f"{_PREFIX}terms_version"], embedder)
     except (KeyError, ValueError) as error:
         raise StoreError(
             f"{where}: the table there was not made by ekphory. Choose another directory."
@@ -216,9 +234,14 @@ def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
 def to_table(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Table:
     """Lay memories out as rows: one for each window of the text, the first with all fields."""
     rows = [row for memory in memories for row in _rows(memory)]
+    return _lay_out(rows, np.concatenate([memory.vectors for memory in memories]), schema)
+
+
+def _lay_out(
+    rows: list[dict[str, Any]], vectors: NDArray[np.float32], schema: pa.Schema
+) -> pa.Table:
     if CHECKSUM in schema.names:
-        every = (vector for memory in memories for vector in memory.vectors)
-        for row, vector in zip(rows, every, strict=True):
+        for row, vector in zip(rows, vectors, strict=True):
             row[CHECKSUM] = row_checksum(row, vector)
     names = [name for name in schema.names if name != "vector"]
     stored = pa.struct([(name, _STORED_AS.get(name) or schema.field(name).type) for name in names])
@@ -226,7 +249,6 @@ def to_table(memories: Sequence[StoredMemory], schema: pa.Schema) -> pa.Table:
     columns = dict(zip(names, pa.array(rows, stored).flatten(), strict=True))
     for name in _STORED_AS:
         columns[name] = pa.ExtensionArray.from_storage(schema.field(name).type, columns[name])
-    vectors = np.concatenate([memory.vectors for memory in memories])
     flat = pa.array(np.ascontiguousarray(vectors, np.float32).ravel(), pa.float32())
     columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
     return pa.table([columns[name] for name in schema.names], schema=schema)
@@ -251,12 +273,17 @@ def _rows(memory: StoredMemory) -> Iterator[dict[str, Any]]:
     values = {name: getattr(record, name) for name in RECORD_COLUMNS}
     values["metadata"] = encode_metadata(record.metadata)
     values |= {"key": memory.key, "passage": 0, "thread": memory.thread, "terms": memory.terms}
-    values |= {"fingerprint": memory.fingerprint, "windows": len(memory.vectors)}
+    values["fingerprint"] = memory.fingerprint
     values[IMPORTANCE_GIVEN] = "importance" not in record.predicted
-    yield values | {RECORD: encode_record(record)}
-    for window in range(1, len(memory.vectors)):
-        shared = {name: values[name] for name in _WINDOW_COLUMNS}
-        yield shared | {"key": memory.key, "passage": window}
+    yield from _with_windows(values | {RECORD: encode_record(record)}, memory.vectors)
+
+
+def _with_windows(row: dict[str, Any], vectors: NDArray[np.float32]) -> Iterator[dict[str, Any]]:
+    """Yield the row of a memory's first window, which has all fields, and those of the others."""
+    yield row | {"windows": len(vectors) if vectors.any() else 0}
+    for window in range(1, len(vectors)):
+        shared = {name: row[name] for name in _WINDOW_COLUMNS}
+        yield shared | {"key": row["key"], "passage": window}
 
 
 def complete_batch(batch: pa.RecordBatch, schema: pa.Schema, *, dimension: int) -> pa.RecordBatch:
@@ -285,6 +312,37 @@ def complete_batch(batch: pa.RecordBatch, schema: pa.Schema, *, dimension: int) 
             table = table.append_column(name, column)
     columns = [column.combine_chunks() for column in table.columns]
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def replace_vectors(
+    batch: pa.RecordBatch,
+    schema: pa.Schema,
+    *,
+    find: Callable[[list[int]], Mapping[int, NDArray[np.float32]]],
+) -> pa.RecordBatch:
+    """Give memories other vectors, and as many rows as they need for these.
+
+    Args:
+        batch: Rows of any schema version.
+        schema: Of the rows that are returned.
+        find: Gives other vectors by key; the rows of all other memories stay as they are.
+    """
+    if not set(schema.names) <= set(batch.schema.names):
+        dimension = batch.schema.field("vector").type.list_size
+        batch = complete_batch(batch, schema, dimension=dimension)
+    table = pa.Table.from_batches([batch]).select(schema.names)
+    keys = integers(table["key"], missing=0)
+    found = find(np.unique(keys).tolist())
+    replaced = np.isin(keys, np.fromiter(found, np.int64, len(found)))
+    first = replaced & (integers(table["passage"], missing=0) == 0)
+    parts = [] if replaced.all() else [table.filter(pa.array(~replaced))]
+    if first.any():
+        heads = table.filter(pa.array(first)).drop_columns(["vector"]).to_pylist()
+        rows = [row for head in heads for row in _with_windows(head, found[head["key"]])]
+        vectors = np.concatenate([found[head["key"]] for head in heads])
+        parts.append(_lay_out(rows, vectors, schema))
+    batches = pa.concat_tables(parts).combine_chunks().to_batches() if parts else []
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema)
 
 
 def to_records(table: pa.Table) -> list[MemoryRecord]:

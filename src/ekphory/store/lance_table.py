@@ -529,14 +529,23 @@ class NewestVersion:
     anything to ask: only a file there that is not of a commit of ours.
     """
 
-    def __init__(self, uri: str, table: lancedb.table.Table, *, commits: CommitFiles) -> None:
+    def __init__(
+        self,
+        uri: str,
+        table: lancedb.table.Table,
+        *,
+        commits: CommitFiles,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
         """Take a table.
 
         Args:
             uri: Where the store is, for what errors say.
             table: The table, which is brought to the newest version.
             commits: Its folder of commits.
+            on_change: Called when somebody else wrote, before anybody gets the new version.
         """
+        self._on_change = on_change
         self._uri = uri
         self._table = table
         self._commits = commits
@@ -574,6 +583,8 @@ class NewestVersion:
             with translate_lance_errors("read", self._uri):
                 self._table.checkout_latest()
                 version = int(self._table.version)
+            if version != before:
+                self._on_change()
         with self._guard:
             self._seen_commits = commits
             # A commit of ours that came meanwhile is newer than what the table said.

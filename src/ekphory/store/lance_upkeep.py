@@ -174,8 +174,10 @@ class Upkeep:
         if self._largest_owner() > RESIDENT_ROWS:
             self._index.build()
 
-    def rewrite(self, schema: pa.Schema, name: str, *, completed: Complete) -> None:
+    def rewrite(self, schema: pa.Schema, name: str, *, completed: Complete) -> bool:
         """Write the living rows to new files and remove all others, whatever the clock says.
+
+        The vector index goes with them; return whether there was one.
 
         Merging files would not do: Lance merges only where a good share of a file is deleted.
 
@@ -203,8 +205,7 @@ class Upkeep:
         self._table.checkout_latest()
         self._table.optimize(cleanup_older_than=_NO_TIME, delete_unverified=True)
         self._sweep_all()
-        if indexed:
-            self._index.build()
+        return indexed
 
     def health(self) -> StoreHealth:
         """Measure fragments, versions, bytes, coverage and scopes."""

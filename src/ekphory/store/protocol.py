@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ekphory.errors import StoreError
 from ekphory.filters.lance_sql import matches
 from ekphory.filters.tree import And, Field, Filter, IsNull
 from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
@@ -48,11 +49,24 @@ def first_key(*, after: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StoreIdentity:
-    """What is bound to a store when it is made, and checked whenever it is opened."""
+    """What is bound to a store when it is made, and checked whenever it is opened.
+
+    Attributes:
+        schema_version, terms_version: How rows are laid out, and how terms were made of texts.
+        embedder: The model that made the vectors.
+        previous: The one that made those before them; None where they were never replaced.
+        generation: How often vectors were replaced.
+    """
 
     schema_version: int
     terms_version: str
     embedder: EmbedderIdentity
+    previous: EmbedderIdentity | None = None
+    generation: int = 0
+
+
+class VectorsReplaced(StoreError):
+    """The store's vectors were replaced while they were being read; read anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +78,8 @@ class StoredMemory:
         record: The memory.
         thread: Number of its session within its scope; neighbours share it, 0 has none.
         terms: Hashed terms of the indexed text.
-        vectors: One row for each window of the indexed text, shape (windows, dimension).
+        vectors: One row for each window of the indexed text, shape (windows, dimension); one of
+            zeros where the store's model was not at hand, so that words alone find the memory.
         fingerprint: Digest that identifies a memory whose id is ours; None for a caller's id.
     """
 
@@ -178,6 +193,11 @@ class StoreHealth:
         vector_index_rows: Rows covered by the vector index; None without one.
         orphaned_scopes: Scopes that hold nothing but history or expired memories.
         upkeep_failure: Upkeep that fails, in a sentence; None if all is well.
+        embedder: The model that made the vectors.
+        embedder_in_use: The model that the store was opened with, where it is not at hand.
+        unembedded: Memories without a vector, and earlier versions of some.
+        previous_embedder: The model before, where its vectors are kept.
+        next_embedders: Models with which making vectors anew has begun and not ended.
     """
 
     memories: int
@@ -190,6 +210,11 @@ class StoreHealth:
     vector_index_rows: int | None
     orphaned_scopes: tuple[str, ...]
     upkeep_failure: str | None = None
+    embedder: str = ""
+    embedder_in_use: str | None = None
+    unembedded: int = 0
+    previous_embedder: str | None = None
+    next_embedders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +276,7 @@ class Store(Protocol):
 
     @property
     def identity(self) -> StoreIdentity:
-        """What the store was made with."""
+        """What the store was made with, as far as `version` saw or changed it."""
 
     def version(self) -> int:
         """Return the number of the newest durable state; every write by any process changes it."""
@@ -322,6 +347,22 @@ class Store(Protocol):
 
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories; the windows of one in the order of its text."""
+
+    def lacking(self, embedder: EmbedderIdentity) -> IntArray:
+        """Return the keys of all memories of which the store has no vector by that model."""
+
+    def keep_vectors(self, embedder: EmbedderIdentity, vectors: Mapping[int, FloatMatrix]) -> None:
+        """Keep vectors of a model beside the store's own, by key, but none of what is gone."""
+
+    def switch_vectors(self, embedder: EmbedderIdentity) -> None:
+        """Put a model's vectors in the place of the store's own, in one atomic commit.
+
+        The own ones are kept beside, where they are of another model. A memory without a vector by
+        that model gets one of zeros.
+        """
+
+    def drop_previous_vectors(self) -> None:
+        """Remove the vectors that are kept beside of the model before."""
 
     def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> IntArray:
         """Find the windows with the largest dot product among those that match.

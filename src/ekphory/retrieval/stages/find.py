@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ekphory.errors import EmbedderMismatch
 from ekphory.retrieval.calibration import MEANING_CURVES, ScopeCurves
 from ekphory.retrieval.dense import DenseSearch, IndexedVectors, Wanted
 from ekphory.retrieval.fusion import (
@@ -289,7 +290,12 @@ class SearchPools(Stage):
         return None if state.request.visible.any() else "no memory is visible"
 
     def run(self, state: SearchState) -> SearchState:
-        """Search and give the union of what the arms found."""
+        """Search and give the union of what the arms found.
+
+        Raises:
+            EmbedderMismatch: Vectors alone are to be searched, whose model is not at hand.
+        """
+        degraded = self._explain_words_alone(state)
         depths = self._depths(state)
         searches = self._begun(state, depths)
         lexical = self._lexical(state)
@@ -316,7 +322,18 @@ class SearchPools(Stage):
         }
         notes = {"dense_found": len(by_meaning), "lexical_found": len(by_words)}
         ranking = next(iter(scores.values()))
-        return replace(state, candidates=Candidates(rows, ranking, scores).sorted(), notes=notes)
+        found = Candidates(rows, ranking, scores).sorted()
+        return replace(state, candidates=found, notes=notes, degraded=degraded)
+
+    def _explain_words_alone(self, state: SearchState) -> str | None:
+        if self.arms == "lexical" or state.snapshot.has_vectors:
+            return None
+        stored = state.snapshot.identity.embedder
+        problem = f"the model of the store's vectors, {stored}, is not at hand"
+        if self.arms == "dense":
+            remedy = "Make them anew with `ekphory reembed`, or take another preset."
+            raise EmbedderMismatch(f"{problem}, and vectors alone were to be searched. {remedy}")
+        return f"{problem}, so words alone are searched"
 
     def _depths(self, state: SearchState) -> IntArray:
         """Return how deep each pool is searched, by the pool's code."""
@@ -333,7 +350,7 @@ class SearchPools(Stage):
         return lexical_scores(state.snapshot, (state.text, *state.variants.texts))
 
     def _begun(self, state: SearchState, depths: IntArray) -> list[DenseSearch]:
-        if self.arms == "lexical":
+        if self.arms == "lexical" or not state.snapshot.has_vectors:
             return []
         wanted = Wanted(
             nearest=int(depths.max()), visible=state.request.visible, now=state.request.now
@@ -400,7 +417,7 @@ class Fuse(Stage):
     `weighted_sum` compares between queries; the reciprocal ranks order by ranks alone, which are
     those in one list of all pools; `dense` and `lexical` take one arm as it is. The calibrated
     probability always comes from the weighted sum, of which a single arm gives a part: ranks say
-    nothing of relevance.
+    nothing of relevance. Where no vectors could be searched, it is the lexical part that counts.
 
     Attributes:
         method: How the arms become one.
@@ -426,32 +443,24 @@ class Fuse(Stage):
     def run(self, state: SearchState) -> SearchState:
         """Score the candidates anew and order them."""
         candidates, turns = state.candidates, state.snapshot.turn_share
+        method = self.method if "cosine" in candidates.scores else "lexical"
         lexical_weight = self.lexical_weight.among(turns)
-        total = self._total(candidates, lexical_weight)
+        total = _total(method, candidates, lexical_weight)
         bound = candidates.scores.get("lexical_bound")
         evidence = 0.0 if bound is None else float(bound[0])
         probability = self.calibration.among(turns).probabilities(total, evidence=evidence)
         scores = {**candidates.scores, "fused": total, "probability": probability}
         fused = replace(candidates, scores=scores)
         notes: dict[str, object] = {
-            "method": self.method,
+            "method": method,
             "lexical_weight": round(lexical_weight, 3),
         }
-        if "reciprocal" not in self.method:
+        if "reciprocal" not in method:
             # Ordered by the sum, of which the probability is a growing function.
             return replace(state, candidates=fused.ranked(probability), notes=notes)
         ranks, weights = self._ranks(candidates, state.request.k)
         notes |= {"arm_weights": weights}
         return replace(state, candidates=fused.ranked(ranks), notes=notes, order="ranks")
-
-    def _total(self, candidates: Candidates, lexical_weight: float) -> ScoreArray:
-        if self.method == "dense":
-            return candidates.scores["cosine"]
-        lexical = candidates.scores["lexical"]
-        if self.method == "lexical":
-            return np.asarray(np.float32(lexical_weight) * lexical, np.float32)
-        cosine = candidates.scores["cosine"]
-        return weighted_sum(cosine, lexical, lexical_weight=lexical_weight)
 
     def _ranks(self, candidates: Candidates, k: int) -> tuple[ScoreArray, tuple[float, float]]:
         most = None if self.list_per_hit is None else self.list_per_hit * k
@@ -462,3 +471,12 @@ class Fuse(Stage):
         weights = adaptive_weights(dense, words) if adaptive else (1.0, 1.0)
         fused = reciprocal_rank(dense, words, weights=weights)
         return fused, weights
+
+
+def _total(method: FusionMethod, candidates: Candidates, lexical_weight: float) -> ScoreArray:
+    if method == "dense":
+        return candidates.scores["cosine"]
+    lexical = candidates.scores["lexical"]
+    if method == "lexical":
+        return np.asarray(np.float32(lexical_weight) * lexical, np.float32)
+    return weighted_sum(candidates.scores["cosine"], lexical, lexical_weight=lexical_weight)

@@ -88,7 +88,7 @@ class GateReranker(Stage):
         learned = self._learned(state)
         if learned is not None:
             return learned.decide(gate_feature(learned.feature, scores))
-        cosine = np.sort(scores["cosine"])[::-1].tolist()
+        cosine = np.sort(scores.get("cosine", ()))[::-1].tolist()
         mode = "off" if self.mode == "auto" else self.mode
         return gate_decision(cosine, mode=mode, thresholds=self.thresholds)
 

@@ -201,6 +201,8 @@ class Diversify(Stage):
         """Nothing to tell apart among fewer than two, or in a list in the order of time."""
         if state.reading is not None and state.reading.only_time:
             return "the query asks for a time alone"
+        if not state.snapshot.has_vectors:
+            return "no vectors can be compared"
         return None if len(state.candidates) > 1 else "fewer than two candidates"
 
     def run(self, state: SearchState) -> SearchState:

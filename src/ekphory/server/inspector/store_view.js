@@ -8,8 +8,8 @@ import { nothingKept } from "./nothing_kept.js";
 import { ask, Refused } from "./server.js";
 
 const HOUR = 3600;
-const MARKS = { fine: "✓", note: "i", repairable: "!" };
-const MEANINGS = { fine: "fine", note: "worth knowing", repairable: "can be mended" };
+const MARKS = { fine: "✓", note: "i", repairable: "!", wanting: "!" };
+const MEANINGS = { fine: "fine", note: "worth knowing", repairable: "can be mended", wanting: "can be mended" };
 
 export function storeView(section) {
   const answer = answering(section.querySelector(".results"));

@@ -144,10 +144,12 @@ def show_prompt(result: SearchResult, max_tokens: int, now: datetime) -> ShownPr
 def health_answer(health: StoreHealth) -> HealthAnswer:
     """Return the state of a store, judged."""
     findings = [ShownFinding.model_validate(each) for each in examine(health)]
+    measured = asdict(health)
     return HealthAnswer(
-        healthy=all(finding.state != "repairable" for finding in findings),
+        healthy=all(finding.state in ("fine", "note") for finding in findings),
         findings=findings,
-        numbers=asdict(health) | {"orphaned_scopes": len(health.orphaned_scopes)},
+        numbers={name: each for name, each in measured.items() if each is None or type(each) is int}
+        | {"orphaned_scopes": len(health.orphaned_scopes)},
     )
 
 

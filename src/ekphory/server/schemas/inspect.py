@@ -328,7 +328,7 @@ class ShownFinding(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
     subject: str
-    state: Literal["fine", "note", "repairable"]
+    state: Literal["fine", "note", "repairable", "wanting"]
     sentence: str
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lancedb.query import LanceQueryBuilder
 from numpy.typing import NDArray
 
-from ekphory.errors import InvalidInput
+from ekphory.errors import InvalidInput, StoreError
 from ekphory.filters.lance_sql import matches, to_lance_sql
 from ekphory.filters.tree import And, Field, Filter, In
 from ekphory.scope import OWNER_FIELDS
@@ -35,9 +35,11 @@ from ekphory.store.lance_table import (
     ALL_ROWS,
     CommitFiles,
     NewestVersion,
+    SoleWriter,
     StateNote,
     bound_memory,
     commits_folder,
+    fence_table,
     is_remote,
     read_anew,
     translate_lance_errors,
@@ -277,12 +279,18 @@ class LanceStore:
         identity: What the store was made with.
     """
 
-    def __init__(self, uri: str, table: lancedb.table.Table, identity: StoreIdentity) -> None:
+    def __init__(
+        self,
+        uri: str,
+        table: lancedb.table.Table,
+        identity: StoreIdentity,
+        **newest: SoleWriter,
+    ) -> None:
         self._uri = uri
         self._table = table
         self._adopt(identity)
         commits = CommitFiles(commits_folder(uri, TABLE))
-        self._version = NewestVersion(uri, table, commits=commits)
+        self._version = NewestVersion(uri, table, commits=commits, **newest)
         self._presence = LancePresence(self._rows)
         self._recent = RecentWrites()
         self._named = NamedMemories()
@@ -292,8 +300,13 @@ class LanceStore:
         self._note = None if is_remote(uri) else _note_of(uri)
 
     @classmethod
-    def open(cls, uri: str, identity: StoreIdentity) -> LanceStore:
+    def open(cls, uri: str, identity: StoreIdentity, **newest: SoleWriter) -> LanceStore:
         """Open the store at a Lance URI, or make it there with this identity.
+
+        Args:
+            uri: Where it is.
+            identity: What it is made with.
+            newest: `sole_writer`, as `NewestVersion` takes it.
 
         Raises:
             InvalidInput: The path is a file.
@@ -306,7 +319,20 @@ class LanceStore:
             if not is_remote(uri):
                 _note_of(uri).check()
             table = open_table(uri, TABLE, lance_rows.table_schema(identity))
-            return cls(uri, table, lance_rows.read_identity(table.schema, where=uri))
+            return cls(uri, table, lance_rows.read_identity(table.schema, where=uri), **newest)
+
+    def settle_reads(self) -> None:
+        """Wait until no thread is looking for a newer version any more."""
+        self._version.get()
+
+    @with_lance_errors_translated("lock")
+    def fence(self) -> None:
+        """Make what others have begun to write fail, and read what they had finished."""
+        fence_table(self._uri, TABLE)
+        self._table.checkout_latest()
+        self._note_written([], version=int(self._table.version))
+        self._recent.forget()
+        self._named.forget()
 
     def version(self) -> int:
         """Return the number of the newest Lance version, of whichever process."""
@@ -633,6 +659,19 @@ class LanceStore:
         batches = self._query(condition, ["key", "passage", "vector"]).to_batches(_ROWS_READ)
         vectors = np.empty((total, self._dimension), precision)
         return gather_vectors(batches, into=vectors)
+
+
+def reserve_root(uri: str, *, shards: int) -> None:
+    """Put a table where a store's own would be, so that none is opened there beside the shards.
+
+    Raises:
+        StoreError: A store is there.
+    """
+    with translate_lance_errors("make", uri):
+        schema = pa.schema([("shard", pa.int64())], metadata={lance_rows.SHARDS: str(shards)})
+        there = open_table(uri, TABLE, schema)
+    if lance_rows.SHARDS.encode() not in (there.schema.metadata or {}):
+        raise StoreError(f"{uri}: a store is there already. Choose another place for the shards.")
 
 
 def _note_of(uri: str) -> StateNote:

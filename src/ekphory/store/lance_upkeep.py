@@ -188,6 +188,23 @@ class Upkeep:
             StoreLocked: An index is being built; nothing was removed yet.
         """
         indexed = self._index.covered_rows() is not None
+        if is_remote(self._uri) and set(schema.names) == set(self._table.schema.names):
+            self._rewrite_in_place()
+        else:
+            self._replace_rows(schema, name, completed)
+        if indexed:
+            self._index.build()
+
+    def _rewrite_in_place(self) -> None:
+        """Write the living rows anew in one commit, which fails where another process has written.
+
+        What a write that failed has left behind goes with Lance's own cleanup, after seven days:
+        it may be of a write that is under way.
+        """
+        self._table.update(values_sql={"passage": "passage"})
+        self._table.optimize(cleanup_older_than=_NO_TIME)
+
+    def _replace_rows(self, schema: pa.Schema, name: str, completed: Complete) -> None:
         reader = self._table.search().limit(ALL_ROWS).to_batches(_READ_ROWS)
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -203,8 +220,6 @@ class Upkeep:
         self._table.checkout_latest()
         self._table.optimize(cleanup_older_than=_NO_TIME, delete_unverified=True)
         self._sweep_all()
-        if indexed:
-            self._index.build()
 
     def health(self) -> StoreHealth:
         """Measure fragments, versions, bytes, coverage and scopes."""

@@ -20,7 +20,7 @@ import numpy as np
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.filters.tree import EVERYTHING
-from ekphory.models.embedder import FloatMatrix
+from ekphory.models.embedder import EmbeddingModel, FloatMatrix
 from ekphory.models.late_bound import PredictedTraits, average_traits, read_passages
 from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.retrieval.lexical import passage_terms
@@ -385,10 +385,10 @@ def add_all(
     drafts = _read_drafts(records, scope, tally)
     try:
         while batch := list(islice(drafts, BATCH)):
-            fresh = _without_present(engine, scope, batch)
+            fresh = without_present(engine, scope, batch)
             tally.skipped += len(batch) - len(fresh)
             tally.sampled += [each.record.id for each in fresh if is_sampled(each.record.text)]
-            prepared = prepare(engine, fresh)
+            prepared = prepare(engine.embedder, fresh)
             if pending is not None:
                 tally.count(pending.result())
             pending = submit(engine, scope, prepared)
@@ -406,7 +406,7 @@ def add_drafts(engine: Engine, scope: Scope, drafts: list[Draft]) -> WriteReport
 
     Those that hold only recalled memories are skipped, and have no id.
     """
-    prepared = prepare(engine, [entry for entry in drafts if not entry.is_only_recalled])
+    prepared = prepare(engine.embedder, [entry for entry in drafts if not entry.is_only_recalled])
     outcome = submit(engine, scope, prepared).result()
     sampled = tuple(
         name
@@ -437,11 +437,11 @@ def promote(engine: Engine, scope: Scope, record: MemoryRecord, *, pool: str) ->
     return add_drafts(engine, scope, [draft]).ids[0]
 
 
-def prepare(engine: Engine, drafts: list[Draft]) -> list[Prepared]:
+def prepare(embedder: EmbeddingModel, drafts: list[Draft]) -> list[Prepared]:
     """Embed and split into terms."""
-    windows = [_windows(engine, entry) for entry in drafts]
+    windows = [_windows(embedder, entry) for entry in drafts]
     counts = [len(texts) for texts in windows]
-    reading = read_passages(engine.embedder, [text for texts in windows for text in texts])
+    reading = read_passages(embedder, [text for texts in windows for text in texts])
     parts = np.split(reading.content, np.cumsum(counts)[:-1]) if drafts else []
     traits = average_traits(reading, counts)
     return [
@@ -531,7 +531,7 @@ def _pick_absent(
     return fresh, tuple(ids)
 
 
-def _without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Draft]:
+def without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Draft]:
     """Return the drafts that are not stored yet, each once."""
     present = find_alive_ids(_present(engine, scope, drafts))
     first: dict[Identity, Draft] = {}
@@ -624,11 +624,11 @@ def read_records(
             yield item
 
 
-def _windows(engine: Engine, entry: Draft) -> list[str]:
+def _windows(embedder: EmbeddingModel, entry: Draft) -> list[str]:
     text, prefix = entry.record.text, entry.record.index_prefix
     if not is_sampled(text):
-        return engine.embedder.windows(text, prefix=prefix)
-    pieces = [engine.embedder.windows(piece, prefix=prefix) for piece in _pieces(text)]
+        return embedder.windows(text, prefix=prefix)
+    pieces = [embedder.windows(piece, prefix=prefix) for piece in _pieces(text)]
     return [*(windows[0] for windows in pieces[:-1]), pieces[-1][-1]]
 
 

@@ -7,17 +7,18 @@ none: who made the store, whose turn it is to write a shard, which state of a ca
 from __future__ import annotations
 
 import importlib
+import io
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from ekphory.errors import InvalidInput, MissingExtra, StoreError
 
-_LOCAL = "file-object-store://"
+LOCAL = "file-object-store://"
 """By this scheme Lance writes a directory as it does object storage: no file is ever changed."""
 _PACKAGES = ("lance", "obstore")
 
@@ -35,11 +36,32 @@ def find_root(uri: str) -> str:
     if "@" in parts.netloc or parts.query:
         remedy = "Set keys in the environment, as the object store's own tools read them"
         raise InvalidInput("store", f"{parts.scheme}://…", "holds a key", remedy)
-    for scheme in ("file://", _LOCAL):
+    for scheme in ("file://", LOCAL):
         uri = uri.removeprefix(scheme)
     if not uri.strip():
         raise InvalidInput("store", uri, "names no store", "Give a directory or s3://BUCKET/PATH")
-    return uri.rstrip("/") if "://" in uri else f"{_LOCAL}{Path(uri).expanduser().resolve()}"
+    return uri.rstrip("/") if "://" in uri else f"{LOCAL}{Path(uri).expanduser().resolve()}"
+
+
+class _ObjectStream(io.RawIOBase):
+    """What `obstore` reads, as Python's own streams."""
+
+    def __init__(self, reader: Any) -> None:  # noqa: ANN401  obstore's reader, where it is installed
+        self._reader = reader
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return int(self._reader.seek(offset, whence))
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        content = bytes(self._reader.read(len(buffer)))
+        buffer[: len(content)] = content
+        return len(content)
 
 
 class Objects:
@@ -50,8 +72,8 @@ class Objects:
         self._root = root
         self._library: Any = importlib.import_module("obstore")
         stores = importlib.import_module("obstore.store")
-        if root.startswith(_LOCAL):
-            self._store: Any = stores.LocalStore(root.removeprefix(_LOCAL), mkdir=True)
+        if root.startswith(LOCAL):
+            self._store: Any = stores.LocalStore(root.removeprefix(LOCAL), mkdir=True)
         else:
             self._store = stores.from_url(root)
 
@@ -78,15 +100,18 @@ class Objects:
             except FileNotFoundError:
                 return None
 
-    def names(self, folder: str) -> list[str]:
+    def open(self, name: str) -> IO[bytes]:
+        """Return an object's content as a stream that can be read anywhere."""
+        with self._translate_errors("read", name):
+            return io.BufferedReader(_ObjectStream(self._library.open_reader(self._store, name)))
+
+    def names(self, folder: str = "") -> list[str]:
         """Return the names of the objects in a folder, without it, in order."""
+        prefix = f"{folder}/" if folder else ""
         with self._translate_errors("list", folder):
-            found = [
-                each["path"]
-                for page in self._library.list(self._store, f"{folder}/")
-                for each in page
-            ]
-        return sorted(path.rpartition("/")[2] for path in found)
+            pages = self._library.list(self._store, prefix)
+            found = [each["path"] for page in pages for each in page]
+        return sorted(path.removeprefix(prefix) for path in found)
 
     def delete(self, name: str) -> None:
         """Delete an object; one that is gone is passed over."""

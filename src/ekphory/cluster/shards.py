@@ -12,7 +12,7 @@ from hashlib import blake2b
 from ekphory.cluster.lease import LEASE_SECONDS, ShardLease
 from ekphory.cluster.objects import Objects, find_root
 from ekphory.cluster.spanning import make_spanning_engine
-from ekphory.engine import acquire, make_engine, release
+from ekphory.engine import Engine, acquire, make_engine, release
 from ekphory.errors import EmbedderMismatch, InvalidInput, StoreError
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
@@ -74,40 +74,46 @@ def shard_name(shard: int) -> str:
     return f"shard-{shard:05}"
 
 
-def make_shards(uri: str, embedder: EmbeddingModel, *, count: int = DEFAULT_SHARDS) -> Shards:
+def make_shards(uri: str, embedder: EmbeddingModel, *, count: int | None = None) -> Shards:
     """Make a store of shards, or return the one that is there.
 
     Args:
         uri: `s3://`, `gs://` or `az://`, or a directory that all machines share.
         embedder: What its vectors will be made with.
-        count: How many shards a new store gets.
+        count: How many shards there must be; None for as many as there are, or a new store's 16.
 
     Raises:
         InvalidInput: The URI or the number cannot be used, or the store there has another number.
         StoreError: Another store is there, or the object storage loses writes.
     """
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_SHARDS:
-        raise InvalidInput("shards", count, "is out of range", f"Give 1 to {MOST_SHARDS:,}")
+    wanted = DEFAULT_SHARDS if count is None else count
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= MOST_SHARDS:
+        raise InvalidInput("shards", wanted, "is out of range", f"Give 1 to {MOST_SHARDS:,}")
     root = find_root(uri)
     objects = Objects(root)
     objects.check_first_write_wins()
-    shards = Shards(root, count, embedder.identity)
+    if objects.get(MANIFEST) is None:
+        _make(Shards(root, wanted, embedder.identity), objects)
+    found = open_shards(root, embedder)
+    if count not in (None, found.count):
+        remedy = f"Give {found.count}; changing the number of shards is not possible yet"
+        raise InvalidInput("shards", count, f"the store there has {found.count}", remedy)
+    return found
+
+
+def _make(shards: Shards, objects: Objects) -> None:
+    """Make what is not there yet; the manifest comes last, and says that all of it is there."""
     # Making a table is not as safe as writing to it, so that one process makes all of them.
     making = ShardLease(objects, "leases/making")
     with making.held():
         if objects.get(MANIFEST) is None:
-            reserve_root(root, shards=count)
-            identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
-            for shard in range(count):
+            reserve_root(shards.root, shards=shards.count)
+            identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, shards.embedder)
+            for shard in range(shards.count):
                 LanceStore.open(shards.uri(shard), identity)
                 Ledger(shards.uri(shard)).make(judged_to=0)
             objects.put_new(MANIFEST, _write_manifest(shards))
     making.give_back()
-    found = open_shards(root, embedder)
-    if found.count != count:
-        remedy = f"Give {found.count}; changing the number of shards is not possible yet"
-        raise InvalidInput("shards", count, f"the store there has {found.count}", remedy)
-    return found
 
 
 def open_shards(uri: str, embedder: EmbeddingModel) -> Shards:
@@ -121,7 +127,8 @@ def open_shards(uri: str, embedder: EmbeddingModel) -> Shards:
     content = Objects(root).get(MANIFEST)
     if content is None:
         raise StoreError(
-            f"{root}: no store of shards is there. Make one with `ekphory cluster create`."
+            f"{root}: no store of shards is there. `ekphory cluster import` and `ekphory cluster "
+            "serve` make one."
         )
     shards = _read_manifest(root, content)
     if shards.embedder != embedder.identity:
@@ -157,13 +164,13 @@ def _read_manifest(root: str, content: bytes) -> Shards:
 
 
 @contextmanager
-def hold_shard(shards: Shards, shard: int, embedder: EmbeddingModel) -> Iterator[str]:
-    """Keep one shard open, and yield its Lance URI; handles that open it share its lease."""
+def hold_shard(shards: Shards, shard: int, embedder: EmbeddingModel) -> Iterator[Engine]:
+    """Keep one shard open; handles that open its URI share its lease."""
     engine = acquire(
         shards.uri(shard), embedder, make=partial(make_engine, lock=shards.lease(shard))
     )
     try:
-        yield engine.uri
+        yield engine
     finally:
         release(engine)
 
@@ -199,8 +206,8 @@ def open_memory(
         "session": bound.session,
     }
     if bound.org is not None and bound.project is not None:
-        with hold_shard(shards, shards.find(bound.org, bound.project), embedder) as place:
-            return Memory(place, embedder=embedder, reranker=reranker, **names)
+        with hold_shard(shards, shards.find(bound.org, bound.project), embedder) as engine:
+            return Memory(engine.uri, embedder=embedder, reranker=reranker, **names)
     parts = [shards.uri(shard) for shard in range(shards.count)]
     engine = acquire(shards.root, embedder, make=partial(make_spanning_engine, parts=parts))
     try:

@@ -21,7 +21,7 @@ from ekphory.cli.capture_commands import (
     show_hooks,
     uninstall_hook,
 )
-from ekphory.cli.cluster_commands import import_in_bulk
+from ekphory.cli.cluster_commands import import_in_bulk, serve_cluster
 from ekphory.cli.command import (
     AddedCommands,
     CommandGroup,
@@ -146,6 +146,12 @@ GROUPS = (
                 import_in_bulk,
                 "",
                 "ekphory cluster import s3://acme/chats --store s3://acme/memories",
+            ),
+            Entry(
+                "serve",
+                serve_cluster,
+                "",
+                "ekphory cluster serve --store s3://acme/memories --port 8080 --workers 4",
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""`ekphory cluster import`."""
+"""`ekphory cluster import` and `serve`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ import typer
 
 from ekphory.cli.command import FAILED, command, show_note
 from ekphory.cli.options import OutputOptions
+from ekphory.cli.server_commands import (
+    LoadOptions,
+    ServedStore,
+    make_server_options,
+    print_listening,
+    say_stopped,
+)
 from ekphory.cli.transfer_commands import print_import_report
 from ekphory.scope import Scope
 
@@ -18,21 +25,27 @@ _bulk_option = partial(typer.Option, metavar="N")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFlags:
+    """What a store of shards is made of, and on what it runs."""
+
+    shards: Annotated[
+        int | None, _bulk_option(help="Shards of a new store, for its whole life [16].")
+    ] = None
+    cpus: Annotated[
+        int | None, _bulk_option(help="Processors of this machine; by default all.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BulkFlags:
-    """Where a bulk import goes, and on what it runs."""
+    """Where a bulk import goes."""
 
     store: Annotated[
         str,
         typer.Option(metavar="URI", help="s3://…, gs://…, az://…, or a directory that all share."),
     ]
-    shards: Annotated[
-        int | None, _bulk_option(help="Shards of a new store, for its whole life [16].")
-    ] = None
     org: Annotated[str | None, typer.Option(help="Organisation of every record.")] = None
     project: Annotated[str | None, typer.Option(help="Project of every record.")] = None
-    cpus: Annotated[
-        int | None, _bulk_option(help="Processors of this machine; by default all.")
-    ] = None
     failures: Annotated[
         Path | None,
         typer.Option(
@@ -48,6 +61,7 @@ def import_in_bulk(
         str, typer.Argument(help="File or folder of .jsonl or .parquet, here or on object storage.")
     ],
     given: BulkFlags,
+    cluster: ClusterFlags,
     output: OutputOptions,
 ) -> None:
     """Remember what files hold, on all machines of a Ray cluster.
@@ -60,9 +74,9 @@ def import_in_bulk(
 
     options = BulkOptions(
         store=given.store,
-        shards=given.shards,
+        shards=cluster.shards,
         scope=Scope(org=given.org, project=given.project),
-        cpus=given.cpus,
+        cpus=cluster.cpus,
         failures=given.failures,
     )
     with show_note("starting Ray") as note:
@@ -74,3 +88,28 @@ def import_in_bulk(
     print_import_report(report, output)
     if report.failed:
         raise typer.Exit(FAILED)
+
+
+@command
+def serve_cluster(
+    served: ServedStore, load: LoadOptions, cluster: ClusterFlags, output: OutputOptions
+) -> None:
+    """Serve a store of shards over HTTP, on all machines of a Ray cluster.
+
+    Without `RAY_ADDRESS` all of it runs here, in as many processes as --workers says. The store is
+    made where there is none. It answers what `ekphory serve` does about memories and projects.
+    """
+    options = make_server_options(served, load)
+    from ekphory.cluster.serving import ClusterOptions
+    from ekphory.cluster.serving import serve_cluster as run
+
+    with say_stopped():
+        run(
+            ClusterOptions(
+                server=options,
+                shards=cluster.shards,
+                replicas=options.workers,
+                cpus=cluster.cpus,
+            ),
+            on_listening=partial(print_listening, output),
+        )

@@ -164,11 +164,19 @@ def _read_manifest(root: str, content: bytes) -> Shards:
 
 
 @contextmanager
-def hold_shard(shards: Shards, shard: int, embedder: EmbeddingModel) -> Iterator[Engine]:
-    """Keep one shard open; handles that open its URI share its lease."""
-    engine = acquire(
-        shards.uri(shard), embedder, make=partial(make_engine, lock=shards.lease(shard))
-    )
+def hold_shard(
+    shards: Shards, shard: int, embedder: EmbeddingModel, *, lease: ShardLease | None = None
+) -> Iterator[Engine]:
+    """Keep one shard open; handles that open its URI share its lease.
+
+    Args:
+        shards: The store.
+        shard: The shard's number.
+        embedder: What its vectors are made with.
+        lease: Its lease, where it is not open yet; None makes one.
+    """
+    lock = shards.lease(shard) if lease is None else lease
+    engine = acquire(shards.uri(shard), embedder, make=partial(make_engine, lock=lock))
     try:
         yield engine
     finally:

@@ -13,10 +13,12 @@ import pytest
 from tests.cluster.conftest import NEEDED
 
 from ekphory.cluster.objects import Objects
+from ekphory.cluster.ray_session import running_ray
 from ekphory.cluster.replica import ForwardedRequest, ServedShard, ShardCatalog
-from ekphory.cluster.serving import Front, is_served
-from ekphory.errors import StoreError
+from ekphory.cluster.serving import ClusterOptions, Front, is_served, serve_cluster
+from ekphory.errors import InvalidInput, StoreError
 from ekphory.server.options import GivenKey, ServerOptions
+from ekphory.server.serving import NeedsKey
 from ekphory.service.handles import ServiceModels
 from ekphory.testing.models import HashEmbedder
 
@@ -174,6 +176,20 @@ def test_what_a_cluster_does_not_answer_yet_is_told(ask):
     [(status, body)] = ask(("/api/v2/memories/semantic/feature", {}))
     assert status == 501
     assert "A cluster does not answer this yet" in body["detail"]["message"]
+
+
+def test_an_address_that_others_reach_is_not_served_without_a_key(place):
+    options = ClusterOptions(server=ServerOptions(store=place, host="0.0.0.0"))
+    with pytest.raises(NeedsKey, match="can be reached by others, and there is no key yet"):
+        serve_cluster(options, on_listening=lambda _: None)
+
+
+def test_a_ray_cluster_without_authentication_is_not_joined(monkeypatch):
+    pytest.importorskip("ray", reason=NEEDED)
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6379")
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    with pytest.raises(InvalidInput, match="lets in whoever can reach it"), running_ray(cpus=1):
+        pass
 
 
 # With Ray, as a user runs it.

@@ -1,6 +1,7 @@
 """A store in shards: which project lies where, and results as of one store."""
 
 import pytest
+from tests.cluster.conftest import BUCKET
 
 from ekphory.cluster.objects import Objects, find_root
 from ekphory.cluster.shards import find_shard, make_shards, open_memory, open_shards
@@ -173,3 +174,22 @@ class ForgetfulObjects(Objects):
 def test_object_storage_that_overwrites_is_refused(place):
     with pytest.raises(StoreError, match="overwrites an object"):
         ForgetfulObjects(find_root(place)).check_first_write_wins()
+
+
+def test_a_write_and_a_search_in_memory_take_few_requests(object_storage, tmp_path, caplog):
+    caplog.set_level("INFO", logger="werkzeug")
+    root = f"s3://{BUCKET}/{tmp_path.name}"
+    make_shards(root, HashEmbedder(), count=1)
+    scope = Scope(org="acme", project="home")
+    with open_memory(root, scope, embedder=HashEmbedder()) as memory:
+        memory.add_many(said_in("home"))
+        for _ in range(2):
+            memory.add("one more")
+            memory.search("where does Anna live?")
+        caplog.clear()
+        memory.add("the last")
+        assert 0 < len(caplog.records) <= 8
+        memory.search("where does Anna live?")
+        caplog.clear()
+        memory.search("where does Anna live?")
+        assert caplog.records == []

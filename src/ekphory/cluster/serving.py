@@ -38,7 +38,7 @@ from ekphory.server.limits import guard, is_write
 from ekphory.server.options import ServerOptions
 from ekphory.server.request_log import Metrics
 from ekphory.server.schemas.names import UNIVERSAL
-from ekphory.server.serving import Listening, serve_application
+from ekphory.server.serving import Listening, check_key, serve_application
 from ekphory.service.handles import catalog_file, load_models
 
 APPLICATION = "ekphory"
@@ -81,9 +81,10 @@ def serve_cluster(options: ClusterOptions, *, on_listening: Callable[[Listening]
         StoreError: The store cannot be opened or made.
         MissingExtra: Ray is not installed.
     """
-    shards = make_shards(options.server.store, load_chosen_embedder(), count=options.shards)
     with _key_file(options.server) as catalog:
         server = replace(options.server, catalog=catalog, workers=1)
+        check_key(server)
+        shards = make_shards(server.store, load_chosen_embedder(), count=options.shards)
         # Ends like Ctrl-C: what is open is closed, and its leases are given back.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with running_ray(cpus=options.cpus) as ray, _running_replicas(shards, options) as ask:

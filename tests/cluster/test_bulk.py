@@ -34,12 +34,16 @@ def command(source, store, *options):
 
 
 def imported(source, store, *options):
-    """Run the command, and return its exit code and report."""
-    run = subprocess.run(
-        command(source, store, *options), capture_output=True, text=True, timeout=STARTS
-    )
-    assert run.stdout, run.stderr
-    return run.returncode, json.loads(run.stdout)
+    """Run the command, and return its exit code and report; on a busy machine Ray may not start."""
+    for _ in range(3):
+        run = subprocess.run(
+            command(source, store, *options), capture_output=True, text=True, timeout=STARTS
+        )
+        assert run.stdout, run.stderr
+        report = json.loads(run.stdout)
+        if "added" in report:
+            break
+    return run.returncode, report
 
 
 def write_lines(path, records):

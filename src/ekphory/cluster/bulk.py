@@ -175,12 +175,13 @@ class ChunkImporter:
 
     def _ask(self, method: str, by_shard: dict[int, list[Any]]) -> list[Any]:
         """Ask the writer of each shard, all at once."""
-        return self._get(
+        answers: list[Any] = self._get(
             [
                 getattr(self._writers[shard % len(self._writers)], method).remote(shard, items)
                 for shard, items in by_shard.items()
             ]
         )
+        return answers
 
 
 def check_records(chunk: list[Line], scope: Scope) -> tuple[list[write.Draft], list[FailedRecord]]:

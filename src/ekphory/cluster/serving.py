@@ -142,7 +142,8 @@ def _make_replica(serve: Any) -> type:  # noqa: ANN401  the module, which need n
 
         async def __call__(self, request: dict[str, Any]) -> Answer:
             shard = await self.open_shard(serve.get_multiplexed_model_id())
-            return await shard.answer(ForwardedRequest(**request))
+            answer: Answer = await shard.answer(ForwardedRequest(**request))
+            return answer
 
     return ShardReplica
 
@@ -155,7 +156,8 @@ class Front:
 
     def __init__(self, shards: Shards, ask: Ask, *, errors: tuple[type[Exception], ...]) -> None:
         """Take the store, its replicas, and what asking one raises where it has ended."""
-        self._shards, self._ask, self._errors = shards, ask, errors
+        self._shards, self._ask = shards, ask
+        self._errors: tuple[type[Exception], ...] = (TimeoutError, *errors)
 
     def application(self, options: ServerOptions) -> Starlette:
         """Make the application, inside the layers that log, let in and limit."""
@@ -202,7 +204,7 @@ class Front:
         seconds = None if is_write(request.scope) else READ_SECONDS
         try:
             status, headers, content = await asyncio.wait_for(self._ask(shard, forwarded), seconds)
-        except (TimeoutError, *self._errors) as error:
+        except self._errors as error:
             request.state.failure = error
             message = "The shard did not answer. What was to be written may or may not be there."
             return make_error_response(

@@ -20,6 +20,7 @@ INSTALLED := .venv/installed
 WITH_TORCH := .venv/installed-with-torch
 WITH_SITE := .venv/installed-with-site
 WITH_MUTANTS := .venv/installed-with-mutants
+WITH_CLUSTER := .venv/installed-with-cluster
 ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
 $(INSTALLED): moved
 endif
@@ -28,11 +29,11 @@ $(PRODUCT): moved
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo screenshots test test-all test-slow test-long attack mutants check lint \
+.PHONY: help install demo screenshots test test-all test-slow test-long test-cluster attack mutants check lint \
   docs clean moved
 
 help:  ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 install: $(INSTALLED)  ## Make .venv with ekphory and all that the tests use
 
@@ -52,6 +53,9 @@ test-slow: $(WITH_TORCH)  ## Install torch (CPU), run the tests that `make test`
 
 test-long: $(WITH_TORCH)  ## The tests that take longest: kills at many moments, servers, trainings
 	$(BIN)/python -m pytest -m long -n auto --dist worksteal --durations=25
+
+test-cluster: $(WITH_CLUSTER)  ## Install Ray; shards on an S3 of this machine, writers that pause, kills
+	$(BIN)/python -m pytest tests/cluster -m long --durations=10
 
 attack: $(INSTALLED)  ## Attack what README promises; writes build/attack.json
 	$(BIN)/python -m scripts.attack --resume
@@ -89,6 +93,10 @@ $(WITH_TORCH): $(INSTALLED)
 
 $(WITH_SITE): $(INSTALLED)
 	@EXTRAS=$(EXTRAS),site TORCH= sh scripts/make_environment.sh
+	@touch $@
+
+$(WITH_CLUSTER): $(INSTALLED)
+	@EXTRAS=$(EXTRAS),cluster,cluster-test TORCH= sh scripts/make_environment.sh
 	@touch $@
 
 $(WITH_MUTANTS): $(INSTALLED)

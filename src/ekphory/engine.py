@@ -28,7 +28,7 @@ from ekphory.store.protocol import (
     StoreIdentity,
     Verification,
 )
-from ekphory.store.writer import UpkeepState, Writer, make_lock
+from ekphory.store.writer import FencedLock, UpkeepState, Writer, make_lock
 from ekphory.threads import ForkSafeLock, run_after_fork
 from ekphory.types import Progress, is_storable
 
@@ -110,15 +110,24 @@ class _Shared:
     handles: int
 
 
+MakeEngine = Callable[[str, EmbeddingModel], Engine]
+
 _open: dict[str, _Shared] = {}
 _inherited: list[dict[str, _Shared]] = []
 _guard = ForkSafeLock()
 
 
-def acquire(path: str | Path, embedder: EmbeddingModel) -> Engine:
+def acquire(
+    path: str | Path, embedder: EmbeddingModel, *, make: MakeEngine | None = None
+) -> Engine:
     """Open the store at `path`, or join the handles that have it open already.
 
     A store whose vectors are of another model opens too, and warns.
+
+    Args:
+        path: A directory or a Lance URI.
+        embedder: What its vectors are made with.
+        make: Opens it where it is not open yet; None for `make_engine`.
 
     Raises:
         InvalidInput: `path` names no place for a store.
@@ -126,7 +135,7 @@ def acquire(path: str | Path, embedder: EmbeddingModel) -> Engine:
     uri = _resolve(path)
     with _guard:
         if uri not in _open:
-            _open[uri] = _Shared(_make_engine(uri, embedder), 0)
+            _open[uri] = _Shared((make or make_engine)(uri, embedder), 0)
         _open[uri].handles += 1
         engine = _open[uri].engine
     engine.add_embedder(embedder)
@@ -172,13 +181,24 @@ def _close(engine: Engine) -> None:
     engine.store.close()
 
 
-def _make_engine(uri: str, embedder: EmbeddingModel) -> Engine:
+def make_engine(uri: str, embedder: EmbeddingModel, lock: FencedLock | None = None) -> Engine:
+    """Open a store, and make it where there is none.
+
+    Args:
+        uri: A directory or a Lance URI.
+        embedder: What its vectors are made with.
+        lock: Who may write; None for the lock or lease of its place.
+    """
     identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
-    store = LanceStore.open(uri, identity)
+    newest = {} if lock is None else {"sole_writer": lock.is_sole}
+    store = LanceStore.open(uri, identity, **newest)
     _check_terms(uri, store)
-    ledger = Ledger(uri)
+    ledger = Ledger(uri, **newest)
+    if lock is not None:
+        lock.tables += [store, ledger]
+    upkeep = UpkeepState(None if "://" in uri else Path(uri))
+    writer = Writer(store, lock or make_lock(uri), upkeep=upkeep)
     embedders = {embedder.identity: embedder}
-    writer = Writer(store, make_lock(uri), upkeep=UpkeepState(None if "://" in uri else Path(uri)))
     snapshots = Snapshots(store, embedders)
     detector = ChangeDetector(store, writer, snapshots, ledger, reader=_find_reader())
     if "://" not in uri:

@@ -155,7 +155,7 @@ def _replace(
             "holds nothing but recalled memories",
             "Give the new text itself",
         )
-    prepared = prepare(engine, [entry])[0]
+    prepared = prepare(engine.embedder, [entry])[0]
     named = And((owned_like(before), CURRENT, _has_id(before.id)))
 
     def write() -> MemoryRecord | None:

@@ -374,7 +374,7 @@ def add_exported(engine: Engine, scope: Scope, records: Iterable[Mapping[str, An
     while batch := list(islice(units, BATCH)):
         fresh, _ = _pick_absent(engine, scope, [unit.drafts for unit in batch])
         kept = [batch[place] for place in fresh]
-        rows = iter(prepare(engine, [entry for unit in kept for entry in unit.drafts]))
+        rows = iter(prepare(engine.embedder, [entry for unit in kept for entry in unit.drafts]))
         prepared = [list(islice(rows, len(unit.drafts))) for unit in kept]
         # Also of what was there: a process may have been killed between the two.
         decided = [(unit.drafts[-1].record, unit.revisions) for unit in batch if unit.revisions]

@@ -386,10 +386,10 @@ def add_all(
     drafts = _read_drafts(records, scope, tally)
     try:
         while batch := list(islice(drafts, BATCH)):
-            fresh = _without_present(engine, scope, batch)
+            fresh = without_present(engine, scope, batch)
             tally.skipped += len(batch) - len(fresh)
             tally.sampled += [each.record.id for each in fresh if is_sampled(each.record.text)]
-            prepared = prepare(engine, fresh)
+            prepared = prepare(engine.embedder, fresh)
             if pending is not None:
                 tally.count(pending.result())
             pending = submit(engine, scope, prepared)
@@ -407,7 +407,7 @@ def add_drafts(engine: Engine, scope: Scope, drafts: list[Draft]) -> WriteReport
 
     Those that hold only recalled memories are skipped, and have no id.
     """
-    prepared = prepare(engine, [entry for entry in drafts if not entry.is_only_recalled])
+    prepared = prepare(engine.embedder, [entry for entry in drafts if not entry.is_only_recalled])
     outcome = submit(engine, scope, prepared).result()
     sampled = tuple(
         name
@@ -438,9 +438,8 @@ def promote(engine: Engine, scope: Scope, record: MemoryRecord, *, pool: str) ->
     return add_drafts(engine, scope, [draft]).ids[0]
 
 
-def prepare(engine: Engine, drafts: list[Draft]) -> list[Prepared]:
+def prepare(embedder: EmbeddingModel, drafts: list[Draft]) -> list[Prepared]:
     """Embed and split into terms."""
-    embedder = engine.embedder
     read = embed_records(embedder, [entry.record for entry in drafts])
     return [
         Prepared(
@@ -560,7 +559,7 @@ def _pick_absent(
     return fresh, tuple(ids)
 
 
-def _without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Draft]:
+def without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Draft]:
     """Return the drafts that are not stored yet, each once."""
     present = find_alive_ids(_present(engine, scope, drafts))
     first: dict[Identity, Draft] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
@@ -198,12 +198,20 @@ class Database:
     of a few microseconds, and none of them is searched by meaning.
     """
 
-    def __init__(self, path: Path, *, durability: Durability = "power loss") -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        durability: Durability = "power loss",
+        publish: Callable[[bytes], None] | None = None,
+    ) -> None:
         """Open the file, and make it where there is none.
 
         Args:
             path: The file; its directory is made if need be.
             durability: What an acknowledged write outlives; a crash of this process always.
+            publish: Called with the whole file before a write is final; where it raises, nothing
+                was written.
 
         Raises:
             StoreError: It cannot be opened, or holds something else.
@@ -212,9 +220,11 @@ class Database:
         self._path = path
         self._guard = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._publish: Callable[[bytes], None] | None = None
         with self._translate_errors():
             self._connection = _connect(path, durability)
             self._bring_up_to_date()
+        self._publish = publish
 
     def read(self, statement: str, values: Sequence[Value] = ()) -> list[sqlite3.Row]:
         """Run a SELECT, and return all of its rows."""
@@ -260,6 +270,8 @@ class Database:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
+                if self._publish is not None:
+                    self._publish(connection.serialize())
             except BaseException:
                 connection.execute("ROLLBACK")
                 raise

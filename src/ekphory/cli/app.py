@@ -21,6 +21,7 @@ from ekphory.cli.capture_commands import (
     show_hooks,
     uninstall_hook,
 )
+from ekphory.cli.cluster_commands import import_in_bulk, serve_cluster
 from ekphory.cli.command import (
     AddedCommands,
     CommandGroup,
@@ -134,6 +135,25 @@ GROUPS = (
             Entry("resume", resume_hooks, "", "ekphory hook resume"),
             Entry("run", run_hook, "", "ekphory hook run claude-code prompt < payload.json"),
             Entry("catch-up", capture_noted, "", "ekphory hook catch-up"),
+        ),
+    ),
+    CommandGroup(
+        "cluster",
+        "One store over many machines: shards on object storage.",
+        _CARE,
+        (
+            Entry(
+                "import",
+                import_in_bulk,
+                "",
+                "ekphory cluster import s3://acme/chats --store s3://acme/memories",
+            ),
+            Entry(
+                "serve",
+                serve_cluster,
+                "",
+                "ekphory cluster serve --store s3://acme/memories --port 8080 --workers 4",
+            ),
         ),
     ),
     CommandGroup(

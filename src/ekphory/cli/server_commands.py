@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ekphory.catalog.access_keys import AccessKeys, Rights
     from ekphory.config import Settings
     from ekphory.mcp_server.memmachine import Toolset
+    from ekphory.server.options import ServerOptions
     from ekphory.server.serving import Listening
 
 
@@ -103,13 +104,26 @@ def serve(served: ServedStore, load: LoadOptions, output: OutputOptions) -> None
 
     The log, one JSON object a line, goes to standard error.
     """
+    options = make_server_options(served, load)
+    from ekphory.server.serving import serve as run
+
+    with say_stopped():
+        run(options, on_listening=partial(print_listening, output))
+
+
+def make_server_options(served: ServedStore, load: LoadOptions) -> ServerOptions:
+    """Return the options of a server, its key from the environment.
+
+    Raises:
+        InvalidInput: One cannot be used.
+        MissingExtra: What a server needs is not installed.
+    """
     if not all(map(find_spec, _PACKAGES)):
         raise MissingExtra("server", "ekphory serve")
     from ekphory.server.options import GivenKey, Limits, ServerOptions
-    from ekphory.server.serving import serve as run
 
     settings = read_settings()
-    options = ServerOptions(
+    return ServerOptions(
         store=served.store or settings.store,
         catalog=served.catalog,
         embedder=served.embedder,
@@ -123,17 +137,16 @@ def serve(served: ServedStore, load: LoadOptions, output: OutputOptions) -> None
         limits=Limits(**{name: value for name, value in asdict(load).items() if value is not None}),
     )
 
-    def tell(listening: Listening) -> None:
-        key = " -H 'Authorization: Bearer ek_…'" if listening.needs_key else ""
-        shown = f"ekphory serves {listening.store} on {listening.url}\n"
-        print_result(output, listening, shown + _TRY.format(url=listening.url, key=key))
 
-    with _say_stopped():
-        run(options, on_listening=tell)
+def print_listening(output: OutputOptions, listening: Listening) -> None:
+    """Tell where a server listens, and how to try it."""
+    key = " -H 'Authorization: Bearer ek_…'" if listening.needs_key else ""
+    shown = f"ekphory serves {listening.store} on {listening.url}\n"
+    print_result(output, listening, shown + _TRY.format(url=listening.url, key=key))
 
 
 @contextmanager
-def _say_stopped() -> Iterator[None]:
+def say_stopped() -> Iterator[None]:
     """Let Ctrl-C end a server, with a word about what is on disk."""
     try:
         yield
@@ -199,7 +212,7 @@ def mcp(
     where none does, the log goes to standard error.
     """
     settings = settings_for(where)
-    with _say_stopped():
+    with say_stopped():
         if offered.transport == "stdio":
             _check_unused(address, offered)
             _serve_stdio(settings, offered, address)

@@ -212,7 +212,7 @@ def import_records(
         documents.refuse_for(chosen)
         with open_for_writing(where) as memory:
             report = _import_records(memory, path, chosen, given)
-    _print_report(report, output)
+    print_import_report(report, output)
     if report.failed:
         raise typer.Exit(FAILED)
 
@@ -277,7 +277,8 @@ def _format_counts(report: ImportReport) -> str:
     )
 
 
-def _print_report(report: ImportReport, output: OutputOptions) -> None:
+def print_import_report(report: ImportReport, output: OutputOptions) -> None:
+    """Print what became of an import: as JSON where that was asked for."""
     if output.json:
         print_json(report)
         return

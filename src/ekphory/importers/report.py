@@ -15,7 +15,7 @@ from ekphory.atomic_write import write_aside
 from ekphory.documents.tree import FAILURES_FOLDER
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.importers.source import ImportedRecord, Unreadable, parse_object
-from ekphory.types import WriteReport
+from ekphory.types import Failure, WriteReport
 
 _LONGEST_TEXT = 2_000
 
@@ -45,6 +45,17 @@ def _make_content(value: object) -> object:
     if isinstance(value, str) and len(value) > _LONGEST_TEXT:
         return f"{value[:_LONGEST_TEXT]}… ({len(value)} characters)"
     return value
+
+
+def describe_failure(record: ImportedRecord, failure: Failure) -> FailedRecord:
+    """Tell which record a memory refused, and why."""
+    content = {name: _make_content(value) for name, value in record.fields.items()}
+    return FailedRecord(record.place, failure.id, failure.field, failure.message, content)
+
+
+def describe_unreadable(found: Unreadable) -> FailedRecord:
+    """Tell which place could not be read, and why."""
+    return FailedRecord(found.place, None, found.field, found.message, found.content)
 
 
 class FailuresFile:
@@ -222,11 +233,7 @@ class Tally:
         """Count what became of the records that were handed to a memory."""
         self.add(added=report.added, skipped=report.skipped)
         for failure in report.failed:
-            record = chunk[failure.index]
-            content = {name: _make_content(value) for name, value in record.fields.items()}
-            self._list(
-                FailedRecord(record.place, failure.id, failure.field, failure.message, content)
-            )
+            self.list(describe_failure(chunk[failure.index], failure))
 
     def add(self, **counts: int) -> None:
         """Count memories that were `added`, `skipped` or `forgotten`."""
@@ -238,8 +245,7 @@ class Tally:
 
     def fail(self, unreadable: Unreadable) -> None:
         """Count and list a place that could not be read."""
-        found = unreadable
-        self._list(FailedRecord(found.place, None, found.field, found.message, found.content))
+        self.list(describe_unreadable(unreadable))
 
     def report(self) -> ImportReport:
         """Return the counts so far."""
@@ -253,7 +259,8 @@ class Tally:
             left_out=dict(self._left_out.most_common()),
         )
 
-    def _list(self, failure: FailedRecord) -> None:
+    def list(self, failure: FailedRecord) -> None:
+        """Count and list a record that was refused."""
         self._failures.append(failure)
         self.add(failed=1)
         if len(self._examples) < _EXAMPLES:

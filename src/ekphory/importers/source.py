@@ -308,20 +308,35 @@ def iterate_numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
         longer than `MAX_UNIT_BYTES`.
     """
     with path.open("rb") as stream:
-        number = 0
-        while line := stream.readline(MAX_UNIT_BYTES + 1):
-            number += 1
-            if len(line) > MAX_UNIT_BYTES and not line.endswith(b"\n"):
-                _skip_rest_of_line(stream)
-                yield number, None
-            else:
-                yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        yield from _number_lines(stream)
+
+
+def _number_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
+    number = 0
+    while line := stream.readline(MAX_UNIT_BYTES + 1):
+        number += 1
+        if len(line) > MAX_UNIT_BYTES and not line.endswith(b"\n"):
+            _skip_rest_of_line(stream)
+            yield number, None
+        else:
+            yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
 
 
 def stream_lines(path: Path) -> Iterator[tuple[str, bytes] | Unreadable]:
     """Read the lines that are not blank, each with its place; one that is too long is reported."""
-    for number, line in iterate_numbered_lines(path):
-        place = f"{path.name}:{number}"
+    with path.open("rb") as stream:
+        yield from stream_opened_lines(stream, path.name)
+
+
+def stream_opened_lines(stream: IO[bytes], name: str) -> Iterator[tuple[str, bytes] | Unreadable]:
+    """Do the same with a file that is open.
+
+    Args:
+        stream: Its content.
+        name: What places call it.
+    """
+    for number, line in _number_lines(stream):
+        place = f"{name}:{number}"
         if line is None:
             yield Unreadable(place, "line", describe_excess_length("line"))
         elif line.strip():

@@ -48,10 +48,11 @@ def read_jsonl(path: Path) -> Iterator[Readable]:
         One record or one `Unreadable` for every line that is not blank.
     """
     for found in stream_lines(path):
-        yield found if isinstance(found, Unreadable) else _read_line(*found)
+        yield found if isinstance(found, Unreadable) else read_json_line(*found)
 
 
-def _read_line(place: str, line: bytes) -> Readable:
+def read_json_line(place: str, line: bytes) -> Readable:
+    """Read a line that holds an object with the field names of `MemoryRecord`."""
     content = line[:500].decode("utf-8", errors="replace").strip()
     try:
         parsed = json.loads(line.decode("utf-8").strip())

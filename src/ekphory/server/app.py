@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import anyio.to_thread
 from fastapi import FastAPI
+from starlette.middleware import Middleware
 
 from ekphory import __version__
 from ekphory.server.errors import add_error_handlers
@@ -54,8 +55,16 @@ _ROUTERS = (
 )
 
 
-def create_app(service: MemoryService, options: ServerOptions) -> FastAPI:
-    """Make the application over an open service, which it closes when it stops."""
+def create_app(
+    service: MemoryService, options: ServerOptions, *, layers: list[Middleware] | None = None
+) -> FastAPI:
+    """Make the application over an open service, which it closes when it stops.
+
+    Args:
+        service: What answers.
+        options: How the server is run.
+        layers: What requests pass on their way; None for those that log, let in and limit.
+    """
     limits = options.limits
 
     @asynccontextmanager
@@ -77,7 +86,9 @@ def create_app(service: MemoryService, options: ServerOptions) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        middleware=guard(service.keys, options, metrics, methods=["GET", "POST"]),
+        middleware=guard(service.keys, options, metrics, methods=["GET", "POST"])
+        if layers is None
+        else layers,
     )
     app.state.service = service
     app.state.metrics = metrics

@@ -150,7 +150,7 @@ def serve_application(
         options: How the server is run.
         on_listening: Called once it listens.
     """
-    _check_key(options)
+    check_key(options)
     listeners = _listeners(options)
     listening = Listening(_url(options.host, listeners[0]), options.store, options.needs_key)
     try:
@@ -230,7 +230,12 @@ def server_config(
     )
 
 
-def _check_key(options: ServerOptions) -> None:
+def check_key(options: ServerOptions) -> None:
+    """Check that a server that others can reach has a key.
+
+    Raises:
+        NeedsKey: It has none.
+    """
     if not options.needs_key or options.key is not None:
         return
     database = Database(catalog_file(options.store, options.catalog))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -124,6 +124,7 @@ class MemoryService:
         models: ServiceModels,
         catalog: Path | None = None,
         extraction: ExtractionSettings | None = None,
+        publish: Callable[[bytes], None] | None = None,
     ) -> None:
         """Open the store and the catalog, and make them where there are none.
 
@@ -132,6 +133,7 @@ class MemoryService:
             models: What the service holds.
             catalog: The catalog's file; None for one in the store's directory.
             extraction: How features are learnt where the models include a language model.
+            publish: As `Database` takes it, for what cannot be made again.
 
         Raises:
             InvalidInput: The store cannot be used, or lies where no catalog can be beside it.
@@ -140,7 +142,7 @@ class MemoryService:
         path = catalog_file(store, catalog)
         self.models = models
         self._handles = Handles(store, models)
-        self._database = Database(path)
+        self._database = Database(path, publish=publish)
         # What can be made again need not outlive a power loss, and so is written in microseconds.
         self._lasting_less = Database(path, durability="crash")
         self._traces = Traces(self._lasting_less)

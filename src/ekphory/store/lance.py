@@ -36,9 +36,11 @@ from ekphory.store.lance_table import (
     ALL_ROWS,
     CommitFiles,
     NewestVersion,
+    SoleWriter,
     StateNote,
     bound_memory,
     commits_folder,
+    fence_table,
     is_remote,
     read_anew,
     translate_lance_errors,
@@ -281,12 +283,20 @@ class LanceStore:
         identity: What the store was made with.
     """
 
-    def __init__(self, uri: str, table: lancedb.table.Table, identity: StoreIdentity) -> None:
+    def __init__(
+        self,
+        uri: str,
+        table: lancedb.table.Table,
+        identity: StoreIdentity,
+        **newest: SoleWriter,
+    ) -> None:
         self._uri = uri
         self._table = table
         self._adopt(identity)
         commits = CommitFiles(commits_folder(uri, TABLE))
-        self._version = NewestVersion(uri, table, commits=commits, on_change=self._look_anew)
+        self._version = NewestVersion(
+            uri, table, commits=commits, on_change=self._look_anew, **newest
+        )
         self._presence = LancePresence(self._rows)
         self._recent = RecentWrites()
         self._named = NamedMemories()
@@ -296,8 +306,13 @@ class LanceStore:
         self._note = None if is_remote(uri) else _note_of(uri)
 
     @classmethod
-    def open(cls, uri: str, identity: StoreIdentity) -> LanceStore:
+    def open(cls, uri: str, identity: StoreIdentity, **newest: SoleWriter) -> LanceStore:
         """Open the store at a Lance URI, or make it there with this identity.
+
+        Args:
+            uri: Where it is.
+            identity: What it is made with.
+            newest: `sole_writer`, as `NewestVersion` takes it.
 
         Raises:
             InvalidInput: The path is a file.
@@ -310,7 +325,20 @@ class LanceStore:
             if not is_remote(uri):
                 _note_of(uri).check()
             table = open_table(uri, TABLE, lance_rows.table_schema(identity))
-            return cls(uri, table, lance_rows.read_identity(table.schema, where=uri))
+            return cls(uri, table, lance_rows.read_identity(table.schema, where=uri), **newest)
+
+    def settle_reads(self) -> None:
+        """Wait until no thread is looking for a newer version any more."""
+        self._version.get()
+
+    @with_lance_errors_translated("lock")
+    def fence(self) -> None:
+        """Make what others have begun to write fail, and read what they had finished."""
+        fence_table(self._uri, TABLE)
+        self._table.checkout_latest()
+        self._note_written([], version=int(self._table.version))
+        self._recent.forget()
+        self._named.forget()
 
     def version(self) -> int:
         """Return the number of the newest Lance version, of whichever process."""
@@ -668,7 +696,10 @@ class LanceStore:
             find = beside.read if identity.embedder == self.identity.embedder else beside.read_all
             complete = partial(lance_rows.replace_vectors, schema=schema, find=find)
         self._recent.forget()
-        was_indexed = self._upkeep.rewrite(schema, TABLE, completed=complete)
+        if is_remote(self._uri) and beside is None and identity == self.identity:
+            was_indexed = self._upkeep.rewrite_in_place()
+        else:
+            was_indexed = self._upkeep.rewrite(schema, TABLE, completed=complete)
         if was_indexed and beside is None:
             self._vector_index.build()
         # Other vectors are indexed in the background, since that takes minutes.
@@ -728,6 +759,19 @@ class LanceStore:
         dimension = batches.schema.field("vector").type.list_size
         vectors = np.empty((total, dimension), precision)
         return gather_vectors(batches, into=vectors)
+
+
+def reserve_root(uri: str, *, shards: int) -> None:
+    """Put a table where a store's own would be, so that none is opened there beside the shards.
+
+    Raises:
+        StoreError: A store is there.
+    """
+    with translate_lance_errors("make", uri):
+        schema = pa.schema([("shard", pa.int64())], metadata={lance_rows.SHARDS: str(shards)})
+        there = open_table(uri, TABLE, schema)
+    if lance_rows.SHARDS.encode() not in (there.schema.metadata or {}):
+        raise StoreError(f"{uri}: a store is there already. Choose another place for the shards.")
 
 
 def _note_of(uri: str) -> StateNote:

@@ -200,6 +200,10 @@ def marks(identity: StoreIdentity) -> tuple[str, ...]:
     return (IMPORTANCE_GIVEN,) if identity.schema_version >= _MARKS_SINCE else ()
 
 
+SHARDS = f"{_PREFIX}shards"
+"""Under this name the root of a store of shards says how many there are."""
+
+
 def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
     """Read the identity that the table was made with.
 
@@ -210,6 +214,11 @@ def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
     entries = legacy.rename_table_metadata(
         {key.decode(): value.decode() for key, value in (schema.metadata or {}).items()}
     )
+    if SHARDS in entries:
+        raise StoreError(
+            f"{where}: is a store of {entries[SHARDS]} shards. Open it with "
+            "`ekphory.cluster.shards.open_memory`, or serve it with `ekphory cluster serve`."
+        )
     try:
         version = int(entries[f"{_PREFIX}schema_version"])
         if version > SCHEMA_VERSION:

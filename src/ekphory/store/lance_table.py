@@ -522,6 +522,14 @@ class StateNote:
 # The newest version, asked of the table only after somebody else wrote to it.
 
 
+SoleWriter = Callable[[], bool]
+"""Whether nobody but this process can have written since this process last did."""
+
+
+def _never() -> bool:
+    return False
+
+
 class NewestVersion:
     """Follows the versions of one table. Safe for several threads.
 
@@ -536,6 +544,7 @@ class NewestVersion:
         *,
         commits: CommitFiles,
         on_change: Callable[[], None] = lambda: None,
+        sole_writer: SoleWriter = _never,
     ) -> None:
         """Take a table.
 
@@ -544,9 +553,11 @@ class NewestVersion:
             table: The table, which is brought to the newest version.
             commits: Its folder of commits.
             on_change: Called when somebody else wrote, before anybody gets the new version.
+            sole_writer: While it holds, the table is not asked.
         """
         self._on_change = on_change
         self._uri = uri
+        self._sole_writer = sole_writer
         self._table = table
         self._commits = commits
         self._guard = threading.Lock()
@@ -576,6 +587,8 @@ class NewestVersion:
             return before
 
     def _read(self) -> int:
+        if self._sole_writer():
+            return self._seen
         before = version = self._seen
         # Looked at before the table is: a commit in between only makes the next call look again.
         commits = self._commits.names()
@@ -597,6 +610,34 @@ class NewestVersion:
         if commits is None or self._seen_commits is None:
             return True
         return not commits - self._seen_commits <= self._own_commits
+
+
+_FENCING_ATTEMPTS = 5
+
+
+def fence_table(uri: str, table_name: str) -> None:
+    """Commit to a table what changes no row, and conflicts with what others have begun to commit.
+
+    An append or a merging of files that began before it fails, and it fails itself where anything
+    was committed since it looked; then it looks again.
+
+    Raises:
+        StoreError: Others commit all the time, or the table cannot be read.
+    """
+    lance = importlib.import_module("lance")
+    for attempt in range(1, _FENCING_ATTEMPTS + 1):
+        dataset = lance.dataset(f"{uri}/{table_name}.lance")
+        same = [fragment.metadata for fragment in dataset.get_fragments()]
+        operation = lance.LanceOperation.Merge(same, dataset.lance_schema)
+        try:
+            lance.LanceDataset.commit(
+                dataset, operation, read_version=dataset.version, max_retries=0
+            )
+        except OSError:
+            if attempt == _FENCING_ATTEMPTS:
+                raise
+        else:
+            return
 
 
 def commits_folder(uri: str, table_name: str) -> Path | None:

@@ -207,6 +207,18 @@ class Upkeep:
         self._sweep_all()
         return indexed
 
+    def rewrite_in_place(self) -> bool:
+        """Write the living rows anew in one commit, which fails where another process has written.
+
+        The vector index goes with them; return whether there was one. What a write that failed has
+        left behind goes with Lance's own cleanup, after seven days: it may be of a write that is
+        under way.
+        """
+        indexed = self._index.covered_rows() is not None
+        self._table.update(values_sql={"passage": "passage"})
+        self._table.optimize(cleanup_older_than=_NO_TIME)
+        return indexed
+
     def health(self) -> StoreHealth:
         """Measure fragments, versions, bytes, coverage and scopes."""
         self._table.checkout_latest()

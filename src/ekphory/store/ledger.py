@@ -24,8 +24,10 @@ from ekphory.store.lance_table import (
     ALL_ROWS,
     CommitFiles,
     NewestVersion,
+    SoleWriter,
     commits_folder,
     connect,
+    fence_table,
     is_remote,
     read_anew,
     with_lance_errors_translated,
@@ -98,9 +100,15 @@ class _OpenTable:
 class Ledger:
     """Reads and adds to the ledger of one store. Safe for several threads."""
 
-    def __init__(self, uri: str) -> None:
-        """Take the Lance URI of a store, which need not have a ledger yet."""
+    def __init__(self, uri: str, **newest: SoleWriter) -> None:
+        """Take the Lance URI of a store, which need not have a ledger yet.
+
+        Args:
+            uri: Of the store.
+            newest: `sole_writer`, as `NewestVersion` takes it.
+        """
         self._store = uri
+        self._newest = newest
         # What errors name.
         self._uri = f"{uri}/{LEDGER_FOLDER}"
         self._opened: _OpenTable | None = None
@@ -120,6 +128,19 @@ class Ledger:
             if version != self._state.version:
                 self._state = self._read_later(opened, version)
             return self._state
+
+    def settle_reads(self) -> None:
+        """Wait until no thread is looking for a newer version any more."""
+        with self._guard:
+            return
+
+    @with_lance_errors_translated("lock")
+    def fence(self) -> None:
+        """Make what others have begun to add fail, and read what they had finished."""
+        with self._guard:
+            if self._open() is not None:
+                fence_table(self._store, LEDGER_TABLE)
+                self._opened, self._state, self._last = None, _NONE, 0
 
     @with_lance_errors_translated("write")
     def make(self, *, judged_to: int) -> None:
@@ -165,11 +186,23 @@ class Ledger:
                 return
             state = self.read()
             judged = state.judged_to or 0
+            if is_remote(self._store):
+                self._delete([key for key, entry in state.entries.items() if not keep(entry)])
+                return
             kept = filter(keep, state.entries.values())
             rows = [_to_row(number, entry, judged) for number, entry in enumerate(kept, start=1)]
             rows = [_note(0, judged), *rows]
             self._write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), mode="overwrite")
             self._sweep(self._require())
+
+    def _delete(self, revisions: Sequence[str]) -> None:
+        """Delete decisions by commits that fail where another process has written."""
+        # A note of how far the memories were compared, which the deleted rows may have told.
+        self.append(())
+        if revisions:
+            named = ", ".join(repr(str(each)) for each in revisions)
+            self._require().table.delete(f"id IN ({named})")
+        self._opened, self._state, self._last = None, _NONE, 0
 
     def _write_table(self, rows: pa.Table, *, mode: Literal["create", "overwrite"]) -> None:
         connect(self._store).create_table(
@@ -197,7 +230,8 @@ class Ledger:
                 return None
             commits = CommitFiles(commits_folder(self._store, LEDGER_TABLE))
             self._commits = len(commits.names() or ())
-            self._opened = _OpenTable(table, NewestVersion(self._uri, table, commits=commits))
+            newest = NewestVersion(self._uri, table, commits=commits, **self._newest)
+            self._opened = _OpenTable(table, newest)
         return self._opened
 
     def _read_later(self, opened: _OpenTable, version: int) -> LedgerState:

@@ -13,12 +13,12 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import Context, copy_context
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import filelock
 import lancedb
@@ -440,7 +440,41 @@ def _close_parents_files() -> None:
 run_after_fork(_close_parents_files)
 
 
-WriterLock = DirectoryLock | WriterLease
+class WriterLock(Protocol):
+    """Keeps others from writing."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Hold it for one write; where leaving the block raises, the write may have failed."""
+
+    def give_back(self) -> None:
+        """Let the next process write at once."""
+
+
+class Fenced(Protocol):
+    """A table whose writers take turns."""
+
+    def settle_reads(self) -> None:
+        """Wait until no thread is looking for a newer version any more."""
+
+    def fence(self) -> None:
+        """Make what others have begun to write fail, and read what they had finished."""
+
+
+class FencedLock(WriterLock, Protocol):
+    """A lock that another process may take over, after which nothing is written under it.
+
+    Attributes:
+        tables: What is written under it; each is fenced when it is taken.
+    """
+
+    tables: list[Fenced]
+
+    def is_sole(self) -> bool:
+        """Whether nobody else can have written since this process last did.
+
+        It holds while a write is under way: one that went on from a newer version than the one
+        under which the lock was taken would come past the fence of whoever took it since.
+        """
 
 
 def make_lock(uri: str) -> WriterLock:

@@ -1,0 +1,149 @@
+"""Small objects beside the shards, of which one process alone can write each first.
+
+All that has to be decided between machines is decided by writing an object only where there is
+none: who made the store, whose turn it is to write a shard, which state of a catalog is next.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from ekphory.errors import InvalidInput, MissingExtra, StoreError
+
+LOCAL = "file-object-store://"
+"""By this scheme Lance writes a directory as it does object storage: no file is ever changed."""
+_PACKAGES = ("lance", "obstore")
+
+
+def find_root(uri: str) -> str:
+    """Return the Lance URI of a store of shards.
+
+    Raises:
+        InvalidInput: It names no place, or holds a key.
+        MissingExtra: What a cluster needs is not installed.
+    """
+    if not all(map(find_spec, _PACKAGES)):
+        raise MissingExtra("cluster", "A store of shards")
+    parts = urlsplit(uri)
+    if "@" in parts.netloc or parts.query:
+        remedy = "Set keys in the environment, as the object store's own tools read them"
+        raise InvalidInput("store", f"{parts.scheme}://…", "holds a key", remedy)
+    for scheme in ("file://", LOCAL):
+        uri = uri.removeprefix(scheme)
+    if not uri.strip():
+        raise InvalidInput("store", uri, "names no store", "Give a directory or s3://BUCKET/PATH")
+    return uri.rstrip("/") if "://" in uri else f"{LOCAL}{Path(uri).expanduser().resolve()}"
+
+
+class _ObjectStream(io.RawIOBase):
+    """What `obstore` reads, as Python's own streams."""
+
+    def __init__(self, reader: Any) -> None:  # noqa: ANN401  obstore's reader, where it is installed
+        self._reader = reader
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return int(self._reader.seek(offset, whence))
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        content = bytes(self._reader.read(len(buffer)))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+class Objects:
+    """The objects below one URI. Safe for several threads."""
+
+    def __init__(self, root: str) -> None:
+        """Take a URI as `find_root` returns it."""
+        self._root = root
+        self._library: Any = importlib.import_module("obstore")
+        stores = importlib.import_module("obstore.store")
+        if root.startswith(LOCAL):
+            self._store: Any = stores.LocalStore(root.removeprefix(LOCAL), mkdir=True)
+        else:
+            self._store = stores.from_url(root)
+
+    def put_new(self, name: str, content: bytes) -> bool:
+        """Write an object where there is none; return whether it is there with this content."""
+        with self._translate_errors("write", name):
+            try:
+                self._library.put(self._store, name, content, mode="create")
+            except self._library.exceptions.AlreadyExistsError:
+                # A request that was repeated finds what it wrote the first time.
+                return self.get(name) == content
+            return True
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write an object, in place of any."""
+        with self._translate_errors("write", name):
+            self._library.put(self._store, name, content)
+
+    def get(self, name: str) -> bytes | None:
+        """Return an object's content; None where there is no such object."""
+        with self._translate_errors("read", name):
+            try:
+                return bytes(self._library.get(self._store, name).bytes())
+            except FileNotFoundError:
+                return None
+
+    def open(self, name: str) -> IO[bytes]:
+        """Return an object's content as a stream that can be read anywhere."""
+        with self._translate_errors("read", name):
+            return io.BufferedReader(_ObjectStream(self._library.open_reader(self._store, name)))
+
+    def names(self, folder: str = "") -> list[str]:
+        """Return the names of the objects in a folder, without it, in order."""
+        prefix = f"{folder}/" if folder else ""
+        with self._translate_errors("list", folder):
+            pages = self._library.list(self._store, prefix)
+            found = [each["path"] for page in pages for each in page]
+        return sorted(path.removeprefix(prefix) for path in found)
+
+    def delete(self, name: str) -> None:
+        """Delete an object; one that is gone is passed over."""
+        with self._translate_errors("delete", name):
+            try:
+                self._library.delete(self._store, name)
+            except FileNotFoundError:
+                return
+
+    def check_first_write_wins(self) -> None:
+        """Check that the place honours writing only where there is nothing.
+
+        Raises:
+            StoreError: It does not, so that writers would overwrite each other.
+        """
+        name = f"checks/{uuid.uuid4().hex}"
+        is_honoured = self.put_new(name, b"first") and not self.put_new(name, b"second")
+        self.delete(name)
+        if not is_honoured:
+            raise StoreError(
+                f"{self._root}: this object storage overwrites an object that is to be written "
+                "only where there is none (If-None-Match: *), so two writers would lose memories. "
+                "Use one that honours it, such as Amazon S3 or MinIO."
+            )
+
+    @contextmanager
+    def _translate_errors(self, verb: str, name: str) -> Iterator[None]:
+        try:
+            yield
+        except (self._library.exceptions.BaseError, OSError) as error:
+            cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise StoreError(
+                f"{self._root}/{name}: cannot {verb} it ({cause}). Check the object storage's "
+                "address and rights in the environment."
+            ) from error

@@ -1,0 +1,64 @@
+"""Ray, started or joined: without statistics of usage, and with authentication."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from ekphory.errors import InvalidInput, MissingExtra
+
+_OBJECT_BYTES = 256 * 2**20
+"""Memory that a Ray of this machine shares among its processes."""
+
+
+@contextmanager
+def running_ray(*, cpus: int | None) -> Iterator[Any]:
+    """Join the Ray cluster that `RAY_ADDRESS` names, or start one on this machine.
+
+    Args:
+        cpus: How many processors one on this machine uses; None for all.
+
+    Yields:
+        The module `ray`.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+        InvalidInput: The cluster there lets in whoever can reach it.
+    """
+    if find_spec("ray") is None:
+        raise MissingExtra("cluster", "ekphory cluster")
+    address = os.environ.get("RAY_ADDRESS")
+    _prepare_environment(address)
+    ray = importlib.import_module("ray")
+    started = (
+        {}
+        if address
+        else {
+            "num_cpus": cpus,
+            "object_store_memory": _OBJECT_BYTES,
+            "include_dashboard": False,
+            "_node_ip_address": "127.0.0.1",
+        }
+    )
+    ray.init(address=address, log_to_driver=False, logging_level="error", **started)
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _prepare_environment(address: str | None) -> None:
+    """Set what Ray reads as it is loaded, and its processes inherit."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if address:
+        if os.environ.get("RAY_AUTH_MODE") != "token":
+            remedy = "Start it with RAY_AUTH_MODE=token, and set that and RAY_AUTH_TOKEN here too"
+            raise InvalidInput("RAY_ADDRESS", address, "lets in whoever can reach it", remedy)
+        return
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))

@@ -1,0 +1,146 @@
+"""One writer a shard: whoever held the lease before writes nothing any more."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from ekphory import write
+from ekphory.cluster.lease import ShardLease
+from ekphory.cluster.objects import Objects
+from ekphory.engine import make_engine
+from ekphory.errors import StoreError, StoreLocked
+from ekphory.filters.tree import EVERYTHING
+from ekphory.scope import Scope
+from ekphory.testing.models import HashEmbedder
+from ekphory.types import now_utc
+
+pytestmark = pytest.mark.long
+
+SHORT = 0.4
+
+
+class PausingLease(ShardLease):
+    """A lease whose holder sleeps, once it holds it, until it is woken."""
+
+    is_to_pause = False
+
+    @contextmanager
+    def held(self):
+        with super().held():
+            if self.is_to_pause:
+                self.asleep.set()
+                assert self.woken.wait(20)
+            yield
+
+    def pause(self):
+        self.asleep, self.woken, self.is_to_pause = threading.Event(), threading.Event(), True
+
+
+@pytest.fixture
+def open_writer(shards):
+    """Opens the first shard as another machine would; its lease lasts for less than a second."""
+    opened = []
+
+    def open_one():
+        lease = PausingLease(Objects(shards.root), "leases/shard-00000", seconds=SHORT)
+        engine = make_engine(shards.uri(0), HashEmbedder(), lease)
+        opened.append(engine)
+        return engine, lease
+
+    yield open_one
+    for engine in opened:
+        engine.writer.close()
+
+
+def add(engine, *names):
+    drafts = [
+        write.make_draft({"id": name, "text": f"text of {name}"}, scope=Scope(), now=now_utc())
+        for name in names
+    ]
+    return write.add_drafts(engine, Scope(), drafts).added
+
+
+def add_at_last(engine, *names):
+    """Add as often as it takes: others may hold the lease for long."""
+    while True:
+        with suppress(StoreLocked):
+            return add(engine, *names)
+
+
+def stored(engine):
+    engine.store.version()
+    return sorted(record.id for record in engine.store.select(EVERYTHING, order="written"))
+
+
+def test_a_writer_that_slept_through_its_lease_is_refused_and_leaves_nothing(open_writer):
+    (sleeper, lease), (other, _) = open_writer(), open_writer()
+    add_at_last(sleeper, "before")
+    lease.pause()
+    with ThreadPoolExecutor(1) as thread:
+        asleep = thread.submit(add, sleeper, "asleep")
+        assert lease.asleep.wait(20)
+        assert add_at_last(other, "meanwhile") == 1
+        lease.woken.set()
+        with pytest.raises(StoreLocked, match="another process took over while this one was"):
+            asleep.result()
+    assert stored(other) == stored(sleeper) == ["before", "meanwhile"]
+
+
+def test_whoever_was_refused_writes_again_once_the_other_is_done(open_writer):
+    (sleeper, lease), (other, _) = open_writer(), open_writer()
+    lease.pause()
+    with ThreadPoolExecutor(1) as thread:
+        asleep = thread.submit(add, sleeper, "again")
+        assert lease.asleep.wait(20)
+        add_at_last(other, "meanwhile")
+        lease.woken.set()
+        with pytest.raises(StoreError):
+            asleep.result()
+    lease.is_to_pause = False
+    assert add_at_last(sleeper, "again") == 1
+    assert add_at_last(other, "again", "last") == 1
+    assert stored(sleeper) == ["again", "last", "meanwhile"]
+
+
+def test_writers_that_take_turns_lose_and_double_nothing(open_writer):
+    writers = [open_writer()[0] for _ in range(3)]
+
+    def write_some(number):
+        return sum(add_at_last(writers[number], f"{number}-{n}", f"shared-{n}") for n in range(4))
+
+    with ThreadPoolExecutor(3) as threads:
+        added = list(threads.map(write_some, range(3)))
+    own = [f"{number}-{n}" for number in range(3) for n in range(4)]
+    assert stored(writers[0]) == sorted(own + [f"shared-{n}" for n in range(4)])
+    # A write that was refused may have lasted: whoever repeats it finds it there.
+    assert sum(added) <= 16
+
+
+def test_a_lease_that_was_given_back_is_taken_at_once(shards):
+    first = ShardLease(Objects(shards.root), "leases/x", seconds=30)
+    with first.held():
+        pass
+    first.give_back()
+    second = ShardLease(Objects(shards.root), "leases/x", seconds=30)
+    with second.held():
+        assert second.is_sole()
+    assert not first.is_sole()
+
+
+def test_a_holder_that_writes_again_and_again_keeps_others_waiting(shards):
+    holder = ShardLease(Objects(shards.root), "leases/x", seconds=30)
+    with holder.held():
+        pass
+    waiting = ShardLease(Objects(shards.root), "leases/x", seconds=SHORT)
+    with pytest.raises(StoreLocked, match="has been writing for over 1 seconds"), waiting.held():
+        pass
+
+
+def test_a_lease_that_is_damaged_is_told_and_not_taken(shards):
+    Objects(shards.root).put("leases/x/000000000001", b"nonsense")
+    lease = ShardLease(Objects(shards.root), "leases/x")
+    told = "leases/x/000000000001: is not a lease"
+    with pytest.raises(StoreError, match=told), lease.held():
+        pass

@@ -1,0 +1,277 @@
+"""A cluster answers as one server does: routing by shard, keys, catalogs, and takeovers."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+from tests.cluster.conftest import NEEDED
+
+from ekphory.cluster.objects import Objects
+from ekphory.cluster.ray_session import running_ray
+from ekphory.cluster.replica import ForwardedRequest, ServedShard, ShardCatalog
+from ekphory.cluster.serving import ClusterOptions, Front, is_served, serve_cluster
+from ekphory.errors import InvalidInput, StoreError
+from ekphory.server.options import GivenKey, ServerOptions
+from ekphory.server.serving import NeedsKey
+from ekphory.service.handles import ServiceModels
+from ekphory.testing.models import HashEmbedder
+
+pytestmark = pytest.mark.long
+KEY = "k" * 32
+SEARCH = "/api/v2/memories/search"
+
+
+class Replicas:
+    """Replicas in this process; `machines` of them, of which the next request meets another."""
+
+    def __init__(self, shards, machines=1):
+        self._models = ServiceModels(embedder=HashEmbedder())
+        self._shards = shards
+        self._machines = [{} for _ in range(machines)]
+        self._turn = 0
+
+    def ask(self, shard, request):
+        self._turn += 1
+        opened = self._machines[self._turn % len(self._machines)]
+        if shard not in opened:
+            opened[shard] = ServedShard(self._shards, shard, self._models)
+        return opened[shard].answer(request)
+
+    def close(self):
+        for opened in self._machines:
+            for served in opened.values():
+                served.close()
+
+
+@pytest.fixture
+def replicas(shards, close_at_end):
+    return close_at_end(Replicas(shards))
+
+
+@pytest.fixture
+def ask(shards, replicas, tmp_path):
+    """Sends requests to a front, and returns status and content of each answer."""
+    front = Front(shards, replicas.ask, errors=(StoreError,))
+    options = ServerOptions(store=shards.root, catalog=tmp_path / "keys.sqlite3")
+    return lambda *requests: asyncio.run(send(front.application(options), requests))
+
+
+async def send(application, requests, key=None):
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    transport = httpx.ASGITransport(application)
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://localhost", headers=headers
+    ) as client:
+        answers = [await client.post(path, json=body) for path, body in requests]
+    return [(answer.status_code, answer.json() if answer.content else None) for answer in answers]
+
+
+def add(project, *contents):
+    messages = [{"content": content, "producer": "mara"} for content in contents]
+    return "/api/v2/memories", {"org_id": "acme", "project_id": project, "messages": messages}
+
+
+def search(project, query):
+    return SEARCH, {"org_id": "acme", "project_id": project, "query": query}
+
+
+def contents(answer):
+    status, body = answer
+    assert status == 200, body
+    found = body["content"]["episodic_memory"]
+    kinds = (found["long_term_memory"], found["short_term_memory"])
+    return sorted({each["content"] for kind in kinds for each in kind["episodes"]})
+
+
+def test_what_is_said_in_a_project_is_found_there_and_nowhere_else(ask):
+    projects = [f"p{number}" for number in range(6)]
+    answers = ask(
+        *(add(project, f"I like pizza in {project}") for project in projects),
+        *(search(project, "what pizza?") for project in projects),
+    )
+    assert [status for status, _ in answers[:6]] == [200] * 6
+    assert [contents(answer) for answer in answers[6:]] == [
+        [f"I like pizza in {project}"] for project in projects
+    ]
+
+
+def test_projects_of_all_shards_are_listed(ask):
+    names = [{"org_id": "acme", "project_id": f"p{number}"} for number in range(5)]
+    *_, (status, listed) = ask(
+        *(("/api/v2/projects", name) for name in names), ("/api/v2/projects/list", {})
+    )
+    assert (status, listed) == (200, names)
+
+
+def test_a_project_outlives_the_replica_that_made_it(shards, replicas, ask, tmp_path):
+    made = {"org_id": "acme", "project_id": "lasting", "description": "kept"}
+    ask(("/api/v2/projects", made))
+    replicas.close()
+    anew = Replicas(shards)
+    front = Front(shards, anew.ask, errors=())
+    options = ServerOptions(store=shards.root, catalog=tmp_path / "keys.sqlite3")
+    named = {"org_id": "acme", "project_id": "lasting"}
+    sent = send(front.application(options), [("/api/v2/projects/get", named)])
+    [(status, found)] = asyncio.run(sent)
+    anew.close()
+    assert (status, found["description"]) == (200, "kept")
+
+
+def test_a_catalog_that_another_process_has_changed_is_not_overwritten(shards, tmp_path):
+    objects = Objects(shards.root)
+    first = ShardCatalog(objects, "catalogs/x", tmp_path / "1")
+    second = ShardCatalog(objects, "catalogs/x", tmp_path / "2")
+    first.publish(b"first")
+    assert not second.is_newest()
+    with pytest.raises(StoreError, match="another process has changed it"):
+        second.publish(b"second")
+    assert objects.get("catalogs/x/000000000001") == b"first"
+
+
+def test_a_key_is_needed_where_one_is_given(shards, replicas, tmp_path):
+    front = Front(shards, replicas.ask, errors=())
+    options = ServerOptions(
+        store=shards.root, catalog=tmp_path / "keys.sqlite3", key=GivenKey.of(KEY)
+    )
+    application = front.application(options)
+    asked = [("/api/v2/projects/list", {})]
+    [(refused, _)] = asyncio.run(send(application, asked))
+    [(let_in, _)] = asyncio.run(send(application, asked, key=KEY))
+    assert (refused, let_in) == (401, 200)
+
+
+def test_a_shard_refuses_a_project_that_it_does_not_hold(shards, replicas):
+    path, body = search("p0", "pizza")
+    wrong = (shards.find("acme", "p0") + 1) % shards.count
+    request = ForwardedRequest(
+        method="POST",
+        path=path,
+        query=b"",
+        headers=[(b"content-type", b"application/json")],
+        body=json.dumps(body).encode(),
+        caller=("somebody", None, None, "admin"),
+    )
+    status, _, content = asyncio.run(replicas.ask(wrong, request))
+    assert status == 403
+    assert b"does not hold the project" in content
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [("/api/v2/memories", True), ("/api/v2/memories/search", True), ("/rerank", True),
+     ("/api/v2/memories/semantic/feature", False), ("/api/v2/inspect/search", False),
+     ("/api/v2/memoriesx", False)],
+)  # fmt: skip
+def test_what_a_cluster_answers(path, answer):
+    assert is_served(path) is answer
+
+
+def test_what_a_cluster_does_not_answer_yet_is_told(ask):
+    [(status, body)] = ask(("/api/v2/memories/semantic/feature", {}))
+    assert status == 501
+    assert "A cluster does not answer this yet" in body["detail"]["message"]
+
+
+def test_an_address_that_others_reach_is_not_served_without_a_key(place):
+    options = ClusterOptions(server=ServerOptions(store=place, host="0.0.0.0"))
+    with pytest.raises(NeedsKey, match="can be reached by others, and there is no key yet"):
+        serve_cluster(options, on_listening=lambda _: None)
+
+
+def test_a_ray_cluster_without_authentication_is_not_joined(monkeypatch):
+    pytest.importorskip("ray", reason=NEEDED)
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6379")
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    with pytest.raises(InvalidInput, match="lets in whoever can reach it"), running_ray(cpus=1):
+        pass
+
+
+# With Ray, as a user runs it.
+
+STARTS = 540
+
+
+STARTS_TRIED = 3
+"""Ray gives up where its own processes take long to start, as on a busy machine."""
+
+
+class Cluster:
+    """`ekphory cluster serve` in a process of its own."""
+
+    def __init__(self, store, *, log):
+        command = [sys.executable, "-m", "ekphory", "cluster", "serve", "--store", str(store)]
+        options = ["--port", "0", "--shards", "4", "--workers", "2", "--cpus", "2", "--json"]
+        told = {}
+        for _ in range(STARTS_TRIED):
+            self.process = subprocess.Popen(
+                [*command, *options], stdout=subprocess.PIPE, stderr=log, text=True
+            )
+            told = self._read_told()
+            if "url" in told:
+                break
+            self.process.wait()
+        self.url = told["url"]
+
+    def _read_told(self):
+        text = ""
+        while line := self.process.stdout.readline():
+            text += line
+            if is_whole(text):
+                return json.loads(text)
+        raise AssertionError(f"it ended before it listened: {text}")
+
+    def post(self, request):
+        """Ask until it answers: a shard that is moved or loaded is refused for some seconds."""
+        path, body = request
+        until = time.monotonic() + 120
+        while True:
+            answer = httpx.post(f"{self.url}{path}", json=body, timeout=120)
+            if answer.status_code != 503 or time.monotonic() > until:
+                return answer.status_code, answer.json()
+            time.sleep(1)
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=STARTS)
+        self.process.stdout.close()
+
+
+def is_whole(text):
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def replica_processes():
+    found = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True)
+    return [
+        int(line.split()[0]) for line in found.stdout.splitlines() if "ServeReplica:ekphory" in line
+    ]
+
+
+@pytest.mark.timeout(3 * STARTS)
+def test_a_cluster_keeps_what_it_acknowledged_when_a_replica_is_killed(tmp_path):
+    pytest.importorskip("ray", reason=NEEDED)
+    with (tmp_path / "log").open("wb") as log:
+        cluster = Cluster(tmp_path / "cluster", log=log)
+        try:
+            projects = [f"p{number}" for number in range(4)]
+            for project in projects:
+                assert cluster.post(add(project, f"I like pizza in {project}"))[0] == 200
+            for process in replica_processes():
+                os.kill(process, signal.SIGKILL)
+            for project in projects:
+                found = contents(cluster.post(search(project, "what pizza?")))
+                assert found == [f"I like pizza in {project}"]
+                assert cluster.post(add(project, f"I moved out of {project}"))[0] == 200
+            assert len(contents(cluster.post(search("p0", "moved or pizza")))) == 2
+        finally:
+            cluster.end()

@@ -41,7 +41,7 @@ class Measurement:
         commit: What was checked out; with `-dirty` where the code had been changed since.
         models: Name and revision by role.
         data: SHA-256 by path below the data folder.
-        machine: Processor, cores, system and Python.
+        machine: Processor, cores, system and Python, and the load when the first command began.
         seconds: How long the commands took.
         values: What was found.
     """
@@ -172,7 +172,7 @@ def measure(figure: Figure, data: Path, kept: Path, *, again: bool = False) -> M
     """
     hashes, models = hash_data(figure, data), present_models(figure)
     found: dict[str, float] = {}
-    seconds = 0.0
+    seconds, loads = 0.0, []
     for run in figure.runs:
         place = kept / f"{_identity(run, hashes)}.json.gz"
         if again or not place.exists():
@@ -181,6 +181,7 @@ def measure(figure: Figure, data: Path, kept: Path, *, again: bool = False) -> M
             _replace(place, gzip.compress(json.dumps(report).encode()))
         report = json.loads(gzip.decompress(place.read_bytes()))
         seconds += report["seconds"]
+        loads.append(report["load"])
         found |= select_values(report["document"], run)
     return Measurement(
         name=figure.name,
@@ -188,7 +189,7 @@ def measure(figure: Figure, data: Path, kept: Path, *, again: bool = False) -> M
         commit=present_commit(),
         models=models,
         data=hashes,
-        machine=describe_machine(),
+        machine=f"{describe_machine()}; load {loads[0]:.1f} when it began",
         seconds=round(seconds, 1),
         values=found,
     )
@@ -214,7 +215,7 @@ def _run(run: Run, folder: Path) -> dict[str, Any]:
         programs = ", ".join(_PROGRAMS)
         raise FigureError(f"`{run.command}` begins with none of {programs}; correct figures.toml")
     print(f"  {run.command}", flush=True)
-    started = time.monotonic()
+    started, load = time.monotonic(), os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     done = subprocess.run(
         [*_PROGRAMS[words[0]], *words[1:]],
         cwd=folder,
@@ -225,4 +226,5 @@ def _run(run: Run, folder: Path) -> dict[str, Any]:
     )
     if done.returncode:
         raise FigureError(f"`{run.command}` ended with status {done.returncode}; see above")
-    return {"seconds": time.monotonic() - started, "document": json.loads(done.stdout)}
+    seconds = time.monotonic() - started
+    return {"seconds": seconds, "load": load, "document": json.loads(done.stdout)}

@@ -32,8 +32,10 @@ _MARK = re.compile(r"\*Not measured with the present models[^\n]*\*\n*")
 
 
 def pages() -> list[Path]:
-    """Return the pages that may show figures."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """Return the pages that may show figures; the one that explains them shows none."""
+    explains = ROOT / "docs" / "figures.md"
+    found = sorted((ROOT / "docs").rglob("*.md"))
+    return [ROOT / "README.md", *(page for page in found if page != explains)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def _body(shown: Shown, part: str, page: Path, held: str) -> str:
     figure, measured = shown.figure, shown.measured
     if part == COMMAND:
         return "\n".join(["```", *(run.command for run in figure.runs), "```"])
-    mark = f"*Not measured with the present models; `make figures NAME={figure.name}` does it.*"
+    mark = f"*Not measured with the present models: `make figures NAME={figure.name}` does that.*"
     picture = next((each for each in figure.pictures if each.name == part), None)
     if picture is None:
         table = figure.table(part)

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 import typer
+from scripts.figures.__main__ import main
 from scripts.figures.definitions import (
     Figure,
     FigureError,
@@ -77,6 +78,18 @@ def test_a_command_is_one_that_ekphory_takes(command):
     while hasattr(node, "commands"):
         node, rest = node.commands[rest[0]], rest[1:]
     assert node.make_context(words[0], rest).params["json_file"] is not None
+
+
+def test_the_check_says_how_old_a_figure_is(capsys):
+    assert main(["possible-ndcg", "bench-million", "--check"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"possible-ndcg: (up to date|of other code \(commit [0-9a-f]{12}\))", first)
+    assert second.startswith("bench-million: ")
+
+
+def test_a_name_that_is_not_a_figure_is_refused(capsys):
+    assert main(["smell"]) == 1
+    assert "there is no figure 'smell'; choose from readme, presets" in capsys.readouterr().err
 
 
 # Measuring.
@@ -214,7 +227,8 @@ def rendered(measured, page=PAGE):
 
 def test_what_was_never_measured_keeps_what_stands_there_under_a_mark():
     once = rendered(None)
-    assert f"<!-- figure: taste -->\n\n{MARK}\n\nas of old\n\n<!-- /figure -->\n\nMore." in once
+    mark = MARK.replace("models:", "models, as far as is recorded:")
+    assert f"<!-- figure: taste -->\n\n{mark}\n\nas of old\n\n<!-- /figure -->\n\nMore." in once
     assert rendered(None, once) == once
 
 
@@ -222,7 +236,7 @@ def test_what_was_measured_with_the_present_models_stands_unmarked():
     models = MEASURED.models["embedder"]
     text = rendered(MEASURED, rendered(None))
     assert "|  | MAP |\n| --- | ---: |\n| ours | .500 |" in text
-    assert f"[Measured](figures/taste.json) on a machine, 2 cores with `{models}`." in text
+    assert f"[Measured](figures/taste.json) with `{models}`, on a machine, 2 cores." in text
     assert "as of old" not in text
     assert MARK not in text
     assert rendered(MEASURED, text) == text

@@ -112,7 +112,7 @@ def _body(shown: Shown, part: str, page: Path, held: str) -> str:
     figure, measured = shown.figure, shown.measured
     if part == COMMAND:
         return "\n".join(["```", *(run.command for run in figure.runs), "```"])
-    mark = f"*Not measured with the present models: `make figures NAME={figure.name}` does that.*"
+    mark = _mark(shown)
     picture = next((each for each in figure.pictures if each.name == part), None)
     if picture is None:
         table = figure.table(part)
@@ -127,11 +127,17 @@ def _body(shown: Shown, part: str, page: Path, held: str) -> str:
     return inner if shown.is_present else f"{mark}\n\n{inner}"
 
 
+def _mark(shown: Shown) -> str:
+    known = ", as far as is recorded" if shown.measured is None else ""
+    command = f"`make figures NAME={shown.figure.name}`"
+    return f"*Not measured with the present models{known}: {command} does that.*"
+
+
 def _origin(measured: Measurement, page: Path) -> str:
     models = ", ".join(f"`{each}`" for each in measured.models.values())
-    given = f" with {models}" if models else ""
+    given = f" with {models}," if models else ""
     link = _link(FIGURES / f"{measured.name}.json", page)
-    return f"[Measured]({link}) on {measured.machine}{given}."
+    return f"[Measured]({link}){given} on {measured.machine}."
 
 
 def _link(file: Path, page: Path) -> str:

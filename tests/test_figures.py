@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 import typer
-from scripts.figures.__main__ import main
+from scripts.figures.__main__ import differences, main
 from scripts.figures.definitions import (
     Figure,
     FigureError,
@@ -249,6 +249,25 @@ def test_what_was_measured_with_other_models_is_marked(other):
     text = rendered(replace(MEASURED, **other))
     assert f"{MARK}\n\n|  | MAP |" in text
     assert MARK not in rendered(MEASURED, text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, []),
+        ({"models": {"embedder": "ekphory-small@0"}}, ["of other models (ekphory-small@0, "]),
+        ({"command": "another"}, ["of another command"]),
+        ({"data": {"set/a.txt": "0" * 64}}, ["of other data"]),
+    ],
+)
+def test_a_figure_is_old_where_models_data_or_command_are_others(data, tmp_path, changes, said):
+    sha = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
+    measured = replace(MEASURED, **{"data": {"set/a.txt": sha}, **changes})
+    found = differences(Shown(SHOWN, measured), data)
+    assert len(found) == len(said)
+    assert all(text.startswith(start) for text, start in zip(found, said, strict=True))
+    # Data that are not there make no figure old.
+    assert "of other data" not in differences(Shown(SHOWN, measured), tmp_path)
 
 
 def test_a_page_can_show_the_commands_and_no_figure_that_is_not_defined():

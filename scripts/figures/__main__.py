@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from scripts.figures.definitions import Figure, FigureError, read_definitions
@@ -67,7 +68,7 @@ def _measure(figures: Sequence[Figure], data: Path, *, again: bool) -> int:
     failed = 0
     shown = read_shown({figure.name: figure for figure in figures})
     for figure in figures:
-        if not again and not _differences(shown[figure.name], data):
+        if not again and not differences(shown[figure.name], data):
             print(f"{figure.name}: is up to date")
             continue
         print(f"{figure.name}: some {figure.minutes:g} minutes on two idle cores", flush=True)
@@ -79,8 +80,8 @@ def _measure(figures: Sequence[Figure], data: Path, *, again: bool) -> int:
     return failed
 
 
-def _differences(shown: Shown, data: Path) -> list[str]:
-    """Return what a figure was measured with that is another one now."""
+def differences(shown: Shown, data: Path) -> list[str]:
+    """Return what a figure was measured with that is another one now; missing data are not."""
     figure, measured = shown.figure, shown.measured
     if measured is None:
         return ["never measured"]
@@ -89,7 +90,8 @@ def _differences(shown: Shown, data: Path) -> list[str]:
     found = [f"of other models ({', '.join(sorted(each for _, each in others))})"] if others else []
     if measured.command != figure.command:
         found.append("of another command")
-    if figure.data and data.is_dir() and hash_data(figure, data) != measured.data:
+    there = replace(figure, data=tuple(path for path in figure.data if (data / path).is_file()))
+    if hash_data(there, data).items() - measured.data.items():
         found.append("of other data")
     return found
 
@@ -99,7 +101,7 @@ def _check(figures: Sequence[Figure], data: Path) -> int:
     shown: Mapping[str, Shown] = read_shown(read_definitions())
     for figure in figures:
         measured = shown[figure.name].measured
-        found = _differences(shown[figure.name], data)
+        found = differences(shown[figure.name], data)
         if measured is not None and code_changed_since(measured.commit):
             found.append(f"of other code (commit {measured.commit[:12]})")
         print(f"{figure.name}: {'; '.join(found) or 'up to date'}")

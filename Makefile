@@ -7,6 +7,10 @@ PYTHON ?=
 TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
 
+# What `make figures` measures, empty for all, and the folder that holds the benchmarks.
+NAME ?=
+DATA ?= ../shared/data
+
 export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # The tests start many processes; without compiled modules each takes longer to begin.
@@ -29,8 +33,8 @@ $(PRODUCT): moved
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo screenshots test test-all test-slow test-long test-cluster attack mutants check lint \
-  docs clean moved
+.PHONY: help install demo screenshots test test-all test-slow test-long test-cluster attack mutants \
+  figures check-figures check lint docs clean moved
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -62,6 +66,12 @@ attack: $(INSTALLED)  ## Attack what README promises; writes build/attack.json
 
 mutants: $(WITH_MUTANTS)  ## Tell which changes of the core the fast tests do not see; resumes
 	$(BIN)/python -m scripts.mutants
+
+figures: $(INSTALLED)  ## Measure what the documentation shows; NAME=readme, DATA=DIR; resumes
+	$(BIN)/python -m scripts.figures $(NAME) --data '$(DATA)'
+
+check-figures: $(INSTALLED)  ## Say which figures are of other models, data, commands or code
+	$(BIN)/python -m scripts.figures $(NAME) --data '$(DATA)' --check
 
 check: lint test  ## What CI runs: style, types, direction of imports, fast tests
 

@@ -5,6 +5,7 @@ from ekphory.retrieval.stages.weigh import Decay, Normalise
 from ekphory_lab.evaluation.ablation import (
     STAGE_VARIATIONS,
     ablate,
+    ablation_json,
     ablation_table,
     instead,
     load_benchmark,
@@ -35,7 +36,12 @@ def test_a_stage_is_left_out_added_or_replaced():
 def test_every_variation_is_measured_beside_the_default(conversation_folder):
     benchmark = load_benchmark(conversation_folder)
     variations = dict(list(STAGE_VARIATIONS.items())[:2])
-    table = ablation_table(benchmark, ablate(benchmark.dataset, variations))
+    reports = ablate(benchmark.dataset, variations)
+    table = ablation_table(benchmark, reports)
     assert table.header[:3] == ("variation", "MAP", "difference")
     assert [row[0] for row in table.rows] == ["balanced", "without weights", "without decay"]
     assert [row[2] for row in table.rows[:2]] == ["", "+.000"]
+    default, changed, _ = ablation_json(reports)
+    assert (default["variation"], default["against_default"]) == ("balanced", None)
+    assert changed["variation"] == "without weights"
+    assert changed["against_default"]["tests"]["MAP"]["p_value"] == 1.0

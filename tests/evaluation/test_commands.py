@@ -11,6 +11,7 @@ from ekphory_lab.evaluation.commands import (
     comparison_table,
     list_misses,
     report_table,
+    reports_json,
     run_systems,
     summary_table,
 )
@@ -32,6 +33,9 @@ def test_every_system_asked_for_is_measured_in_that_order_and_compared(
         ("mean", "rrf"),
         ("dense", "rrf"),
     ]
+    compared = reports_json(reports)["comparisons"][0]
+    assert (compared["first"], compared["second"], compared["queries"]) == ("bm25", "rrf", 3)
+    assert compared["tests"]["MAP"].keys() >= {"difference", "low", "high", "p_value"}
 
 
 def test_multihop_reports_whether_all_gold_passages_were_found(conversation_folder):

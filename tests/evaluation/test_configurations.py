@@ -1,3 +1,4 @@
+import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 
@@ -151,18 +152,32 @@ def test_each_pair_is_read_once_over_all_configurations_at_the_same_moment():
     assert moments == {("2020-01-01T00:00:00+00:00", "2020-01-01T00:00:00+00:00")}
 
 
-def test_times_are_left_out_where_scores_were_remembered():
-    runs = run_with("H", "N", reranker=OverlapReranker())
-    _, read, remembered = configuration_table(runs).rows
-    assert "–" not in read
-    assert remembered[-2:] == ("–", "–")
-    assert "run that one alone to measure them" in configuration_table(runs).note
+class SlowReranker(OverlapReranker):
+    """Takes its time over every call."""
+
+    def score(self, query, passages, /):
+        time.sleep(0.1)
+        return super().score(query, passages)
+
+
+def test_a_remembered_score_takes_as_long_as_it_was_read_for():
+    runs = run_with("H", "N", reranker=SlowReranker())
+    assert "is counted again" in configuration_table(runs).note
     assert configuration_table(runs[:2]).note == ""
-    _, read, remembered = runs_json(runs)["reports"]
+    plain, read, remembered = runs_json(runs)["reports"]
     assert (read["remembered_scores"], remembered["remembered_scores"]) == (0, 24)
-    assert read["latency_ms"]["p50"] > 0
-    assert remembered["latency_ms"] is None
-    assert [row["milliseconds"] for row in remembered["queries"]] == [None, None]
+    assert plain["latency_ms"]["p50"] < 100
+    assert read["latency_ms"]["p50"] > 100
+    assert min(row["milliseconds"] for row in remembered["queries"]) > 100
+
+
+def test_the_json_has_each_difference_to_vector_only_search():
+    plain, lexical = runs_json(run_with("B"))["reports"]
+    assert plain["against_baseline"] is None
+    assert lexical["against_baseline"]["first"] == "A"
+    test = lexical["against_baseline"]["tests"]["NDCG@10"]
+    assert test["low"] <= test["difference"] <= test["high"]
+    assert 0 < test["p_value"] <= 1
 
 
 QUERY = RerankQuery("who has a grey cat")

@@ -44,6 +44,7 @@ def test_said_and_right_are_means_over_the_questions_that_have_an_answer():
     (found,) = measure_probabilities({"town": [SCOPE]}, presets=["fast"], progress=silent)
     assert (found.questions, found.unanswered, found.right) == (2, 1, 0.5)
     assert 0 < found.said <= 1
+    assert sum(each.candidates for each in found.bins) == 2
     # Sets of few questions are measured together.
     sets = {"town": [SCOPE], "village": [SCOPE]}
     (found,) = measure_probabilities(sets, presets=["fast"], progress=silent)

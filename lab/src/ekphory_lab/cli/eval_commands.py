@@ -146,15 +146,13 @@ def _measure(
     output: FileOutputOptions,
     measures: tuple[Measure, ...] | None = None,
 ) -> None:
-    from ekphory_lab.evaluation.commands import run_systems
+    from ekphory_lab.evaluation.commands import reports_json, run_systems
     from ekphory_lab.evaluation.metrics import CONVERSATION_MEASURES
-    from ekphory_lab.evaluation.runner import to_json
 
     with step_bar() as progress:
         options = _run_options(asked, progress)
         reports = run_systems(load(), options, measures=measures or CONVERSATION_MEASURES)
-    document = {"reports": [to_json(report) for report in reports]}
-    show_report(document, output, _shown(reports, show_misses=asked.show_misses))
+    show_report(reports_json(reports), output, _shown(reports, show_misses=asked.show_misses))
 
 
 def _run_options(asked: MeasureOptions, progress: Steps) -> RunOptions:
@@ -283,7 +281,6 @@ def ablation(
 
 def _ablate(paths: Sequence[Path]) -> Iterator[tuple[str, ReportTable, list[object]]]:
     from ekphory_lab.evaluation import ablation
-    from ekphory_lab.evaluation.runner import to_json
 
     models, embedder = load_optional_models(), load_chosen_embedder(None)
     variations = {**ablation.STAGE_VARIATIONS, **ablation.PRESET_VARIATIONS}
@@ -294,8 +291,7 @@ def _ablate(paths: Sequence[Path]) -> Iterator[tuple[str, ReportTable, list[obje
                 benchmark.dataset, variations, embedder=embedder, models=models, progress=progress
             )
         table = ablation.ablation_table(benchmark, reports)
-        rows = [{"variation": name} | to_json(report) for name, report in reports.items()]
-        yield benchmark.dataset.name, table, list(rows)
+        yield benchmark.dataset.name, table, ablation.ablation_json(reports)
 
 
 # What words for type and importance are worth, how well the injection filter tells orders from

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ekphory.models.embedder import EmbeddingModel
@@ -147,6 +147,21 @@ def ablate(
             name: runner.evaluate(dataset, OtherPipeline(system, pipeline), progress=progress)
             for name, pipeline in ({BALANCED.name: BALANCED} | dict(variations)).items()
         }
+
+
+def ablation_json(reports: Mapping[str, runner.Report]) -> list[object]:
+    """Return the reports for JSON, each but the first with its difference to the first."""
+    default, *_ = reports.values()
+    return [
+        {"variation": name}
+        | runner.to_json(report)
+        | {
+            "against_default": None
+            if report is default
+            else asdict(runner.compare(default, report))
+        }
+        for name, report in reports.items()
+    ]
 
 
 def ablation_table(benchmark: Benchmark, reports: Mapping[str, runner.Report]) -> ReportTable:

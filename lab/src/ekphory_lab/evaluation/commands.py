@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import cast, get_args
 
 from ekphory.agent.provider import AgentSettings
@@ -102,6 +102,14 @@ def compare_reports(reports: Sequence[runner.Report]) -> tuple[runner.Comparison
     """Compare the first report with every other one: how much the first is better."""
     first, *others = reports
     return tuple(runner.compare(other, first) for other in others)
+
+
+def reports_json(reports: Sequence[runner.Report]) -> dict[str, object]:
+    """Return the reports, and the comparisons of the first with the others, for JSON."""
+    return {
+        "reports": [runner.to_json(report) for report in reports],
+        "comparisons": [asdict(comparison) for comparison in compare_reports(reports)],
+    }
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from ekphory.models.reranker import RerankingModel
 from ekphory_lab.evaluation.datasets import Dataset
 from ekphory_lab.evaluation.loaders import load_beir, load_conversation, load_locomo, load_multihop
 from ekphory_lab.evaluation.metrics import best_hit_error
+from ekphory_lab.evaluation.reranking.benchmark import ReliabilityBin, reliability_bins
 from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.evaluation.systems import newest_moment, passage_fields
 from ekphory_lab.evaluation.tables import ReportTable, format_figure
@@ -75,6 +76,7 @@ class StatedProbabilities:
         error: See `best_hit_error`.
         empty: Share of these whose best hit is below `EMPTY_BELOW`.
         unanswered, unanswered_empty: The same of the questions that the scope does not answer.
+        bins: Best hits of like probability, of the questions that the scope answers.
     """
 
     name: str
@@ -86,6 +88,7 @@ class StatedProbabilities:
     empty: float
     unanswered: int
     unanswered_empty: float | None
+    bins: tuple[ReliabilityBin, ...]
 
 
 Row = tuple[float, bool, bool]
@@ -209,6 +212,7 @@ def _stated(name: str, preset: str, rows: Sequence[Row]) -> StatedProbabilities:
         empty=float((said[is_answered] < EMPTY_BELOW).mean()),
         unanswered=len(others),
         unanswered_empty=float((others < EMPTY_BELOW).mean()) if len(others) else None,
+        bins=reliability_bins(said[is_answered], right[is_answered]),
     )
 
 

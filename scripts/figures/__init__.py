@@ -1,0 +1,1 @@
+"""Measure the figures of the documentation, and write them into its pages."""

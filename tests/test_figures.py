@@ -1,0 +1,355 @@
+"""The figures of the documentation: how they are measured, and how pages show them."""
+
+import json
+import re
+import shlex
+from dataclasses import fields, replace
+
+import pytest
+import typer
+from scripts.figures.__main__ import differences, main
+from scripts.figures.definitions import (
+    Figure,
+    FigureError,
+    Picture,
+    Run,
+    Table,
+    read_definitions,
+    select_values,
+)
+from scripts.figures.measuring import (
+    FIGURES,
+    ROOT,
+    Measurement,
+    measure,
+    present_models,
+    read_measurement,
+    write_measurement,
+)
+from scripts.figures.pages import Shown, fill_in, read_shown, render_page, rendered_files
+from scripts.figures.pictures import draw
+from scripts.possible_ndcg import possible_ndcg
+
+from ekphory.cli.app import app
+
+DEFINED = read_definitions()
+
+# The figures that are there.
+
+
+def test_every_page_and_picture_shows_what_was_measured():
+    wrong = [
+        file.name
+        for file, text in rendered_files(read_shown(DEFINED))
+        if not file.exists() or file.read_text(encoding="utf-8") != text
+    ]
+    assert wrong == [], "run python -m scripts.figures --pages"
+
+
+def test_every_figure_that_is_defined_is_shown_on_a_page():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    assert [name for name in DEFINED if f"<!-- figure: {name}" not in text] == []
+
+
+@pytest.mark.parametrize("file", sorted(FIGURES.glob("*.json")), ids=lambda file: file.stem)
+def test_a_file_holds_a_defined_figure_and_nothing_of_the_machine_that_measured_it(file):
+    measured = read_measurement(file.stem)
+    assert measured.name == file.stem
+    assert file.stem in DEFINED
+    assert all(isinstance(value, float | int) for value in measured.values.values())
+    assert all(len(sha) == 64 and not path.startswith("/") for path, sha in measured.data.items())
+    assert str(ROOT.parent) not in file.read_text(encoding="utf-8")
+
+
+COMMANDS = sorted({run.command for figure in DEFINED.values() for run in figure.runs})
+
+
+COMMAND_LINE = typer.main.get_command(app)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_is_one_that_ekphory_takes(command):
+    words = [word for word in shlex.split(command) if not word.startswith("EKPHORY_")]
+    if words[:2] == ["python", "-m"]:
+        assert ROOT.joinpath(*words[2].split(".")).with_suffix(".py").is_file()
+        return
+    node, rest = COMMAND_LINE, words[1:]
+    while hasattr(node, "commands"):
+        node, rest = node.commands[rest[0]], rest[1:]
+    assert node.make_context(words[0], rest).params["json_file"] is not None
+
+
+def test_the_check_says_how_old_a_figure_is(capsys):
+    assert main(["possible-ndcg", "bench-million", "--check"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"possible-ndcg: (up to date|of other code \(commit [0-9a-f]{12}\))", first)
+    assert second.startswith("bench-million: ")
+
+
+def test_a_name_that_is_not_a_figure_is_refused(capsys):
+    assert main(["smell"]) == 1
+    assert "there is no figure 'smell'; choose from readme, presets" in capsys.readouterr().err
+
+
+# Measuring.
+
+SAID = """{"MAP": 0.5, "taste": None}"""
+COMMAND = f'python -c \'import json; open("runs", "a").write("x"); print(json.dumps({SAID}))\''
+
+
+def figure(**changes):
+    runs = (Run(command=COMMAND, keep=("MAP|taste",)),)
+    return replace(Figure(name="taste", data=("set/a.txt",), minutes=1, runs=runs), **changes)
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data"
+    (folder / "set").mkdir(parents=True)
+    (folder / "set" / "a.txt").write_text("one", encoding="utf-8")
+    return folder
+
+
+def test_a_figure_says_what_decided_it(data, tmp_path):
+    found = measure(figure(models=("embedder",)), data, tmp_path / "kept")
+    assert found.values == {"MAP": 0.5}
+    sha = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
+    assert found.data == {"set/a.txt": sha}
+    assert found.models["embedder"].startswith("ekphory-small@")
+    assert found.seconds > 0
+    assert re.search(r"\d cores; .*; Python 3\.\d+.*; load \d+\.\d when it began$", found.machine)
+    write_measurement(found, tmp_path)
+    written = json.loads((tmp_path / "taste.json").read_text(encoding="utf-8"))
+    assert list(written) == [each.name for each in fields(Measurement)]
+    assert read_measurement("taste", tmp_path) == found
+
+
+def test_what_was_run_is_not_run_again_while_data_and_command_are_the_same(data, tmp_path):
+    def runs():
+        measure(figure(), data, tmp_path / "kept")
+        return (data / "runs").read_text()
+
+    assert [runs(), runs()] == ["x", "x"]
+    (data / "set" / "a.txt").write_text("two", encoding="utf-8")
+    assert runs() == "xx"
+    measure(figure(), data, tmp_path / "kept", again=True)
+    assert runs() == "xxx"
+
+
+def test_no_variable_of_the_user_decides_a_figure(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("EKPHORY_RERANKER", "https://host/v1")
+    counts = "python -c 'import os; print([sum(n[:8] == \"EKPHORY_\" for n in os.environ)])'"
+    runs = (
+        Run(command=counts, keep=("#",), prefix="of the user"),
+        Run(command=f"EKPHORY_PRESET=fast {counts}", keep=("#",), prefix="of the command"),
+    )
+    found = measure(figure(runs=runs), data, tmp_path / "kept")
+    assert found.values == {"of the user/0": 0.0, "of the command/0": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": ("set/b.txt",)}, "set/b.txt is missing in .* DATA=DIR"),
+        ({"models": ("oracle",)}, "no model 'oracle' is bundled; name embedder, "),
+        ({"runs": (Run(command="rm -r x", keep=("a",)),)}, "begins with none of ekphory, python"),
+        ({"runs": (Run(command="python -c 'exit(3)'", keep=("a",)),)}, "ended with status 3"),
+        ({"runs": (Run(command="python -c 'print({})'", keep=("a",)),)}, "there is no 'a'"),
+    ],
+)
+def test_a_figure_that_cannot_be_measured_says_why(data, tmp_path, changes, message):
+    with pytest.raises(FigureError, match=message):
+        measure(figure(**changes), data, tmp_path / "kept")
+
+
+DOCUMENT = {
+    "reports": [
+        {"system": "ours", "scores": {"MAP": {"mean": 0.62, "low": 0.6}, "R@5": {"mean": 0.8}}},
+        {"system": "bm25", "scores": {"MAP": {"mean": 0.38, "low": 0.3}}, "latency": None},
+    ],
+    "bins": [{"said": 0.1}, {"said": 0.9}],
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        ("reports/[system]/scores/MAP/mean", {"ours": 0.62, "bm25": 0.38}),
+        ("reports/[system]/scores/(MAP)/mean", {"ours/MAP": 0.62, "bm25/MAP": 0.38}),
+        ("reports/[system]/scores/R@5|NDCG/mean", {"ours/R@5": 0.8}),
+        (
+            "reports/#/scores/MAP/mean|low",
+            {"0/mean": 0.62, "0/low": 0.6, "1/mean": 0.38, "1/low": 0.3},
+        ),
+        ("bins/#/said", {"0": 0.1, "1": 0.9}),
+    ],
+)
+def test_a_path_chooses_numbers_and_its_choices_name_them(path, values):
+    assert select_values(DOCUMENT, Run(command="x", keep=(path,))) == values
+    named = select_values(DOCUMENT, Run(command="x", keep=(path,), prefix="set"))
+    assert named == {f"set/{key}": value for key, value in values.items()}
+
+
+@pytest.mark.parametrize(
+    ("keep", "message"),
+    [
+        (("reports/[system]/speed",), "leads nowhere: there is no 'speed'"),
+        (("reports/[system]/scores/P@1|P@5/mean",), "has no number at"),
+        (("bins/#/said", "bins/#/said"), "has two values under one key"),
+    ],
+)
+def test_a_path_that_finds_nothing_or_too_much_is_refused(keep, message):
+    with pytest.raises(FigureError, match=message):
+        select_values(DOCUMENT, Run(command="x", keep=keep))
+
+
+# Pages.
+
+SHOWN = figure(models=("embedder",), tables=(Table(header=" | MAP", rows=("ours | {MAP}",)),))
+MEASURED = Measurement(
+    name="taste",
+    command=SHOWN.command,
+    commit="0" * 40,
+    models=present_models(SHOWN),
+    data={},
+    machine="a machine, 2 cores",
+    seconds=1.0,
+    values={"MAP": 0.5},
+)
+PAGE = "Text.\n\n<!-- figure: taste -->\n\nas of old\n\n<!-- /figure -->\n\nMore.\n"
+MARK = "*Not measured with the present models: `make figures NAME=taste` does that.*"
+
+
+def rendered(measured, page=PAGE):
+    return render_page(page, ROOT / "docs" / "page.md", {"taste": Shown(SHOWN, measured)})
+
+
+def test_what_was_never_measured_keeps_what_stands_there_under_a_mark():
+    once = rendered(None)
+    mark = MARK.replace("models:", "models, as far as is recorded:")
+    assert f"<!-- figure: taste -->\n\n{mark}\n\nas of old\n\n<!-- /figure -->\n\nMore." in once
+    assert rendered(None, once) == once
+
+
+def test_what_was_measured_with_the_present_models_stands_unmarked():
+    models = MEASURED.models["embedder"]
+    text = rendered(MEASURED, rendered(None))
+    assert "|  | MAP |\n| --- | ---: |\n| ours | .500 |" in text
+    assert f"[Measured](figures/taste.json) with `{models}`, on a machine, 2 cores." in text
+    assert "as of old" not in text
+    assert MARK not in text
+    assert rendered(MEASURED, text) == text
+
+
+@pytest.mark.parametrize(
+    "other", [{"models": {"embedder": "ekphory-small@0"}}, {"command": "another"}]
+)
+def test_what_was_measured_with_other_models_is_marked(other):
+    text = rendered(replace(MEASURED, **other))
+    assert f"{MARK}\n\n|  | MAP |" in text
+    assert MARK not in rendered(MEASURED, text)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, []),
+        ({"models": {"embedder": "ekphory-small@0"}}, ["of other models (ekphory-small@0, "]),
+        ({"command": "another"}, ["of another command"]),
+        ({"data": {"set/a.txt": "0" * 64}}, ["of other data"]),
+    ],
+)
+def test_a_figure_is_old_where_models_data_or_command_are_others(data, tmp_path, changes, said):
+    sha = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
+    measured = replace(MEASURED, **{"data": {"set/a.txt": sha}, **changes})
+    found = differences(Shown(SHOWN, measured), data)
+    assert len(found) == len(said)
+    assert all(text.startswith(start) for text, start in zip(found, said, strict=True))
+    # Data that are not there make no figure old.
+    assert "of other data" not in differences(Shown(SHOWN, measured), tmp_path)
+
+
+def test_a_page_can_show_the_commands_and_no_figure_that_is_not_defined():
+    place = "<!-- figure: taste/command -->\n<!-- /figure -->"
+    assert f"```\n{SHOWN.command}\n```" in rendered(None, place)
+    for name, message in (("smell", "no figure 'smell'"), ("taste/sweet", "no table 'sweet'")):
+        with pytest.raises(FigureError, match=message):
+            rendered(MEASURED, f"<!-- figure: {name} --><!-- /figure -->")
+
+
+VALUES = {"a/MAP": 0.6, "b/MAP": 0.25, "b/p": 0.0004, "a/n": 12345.0, "a/ms": 7.25, "b/d": -0.0001}
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{a/MAP} | {b/MAP!.2} | {a/MAP!%}", ".600 | .25 | 60.0"),
+        ("{b/MAP!+.3} | {b/d!+.3} | {b/d!+.4}", "+.250 | +.000 | -.0001"),
+        ("{b/p!p} | {b/MAP!p}", "<.001 | .250"),
+        ("{a/n!n} | {a/ms!1} | {a/ms!2} | {a/n!MiB}", "12,345 | 7.2 | 7.25 | 0"),
+        ("^{a/MAP} | ^{b/MAP} | {a/MAP}", "**.600** | .250 | .600"),
+        ("{c/MAP!.3?} | x", " | x"),
+    ],
+)
+def test_a_template_is_filled_in(template, text):
+    assert fill_in(Table(rows=(template,)), VALUES) == text
+
+
+def test_rows_are_repeated_for_each_match():
+    table = Table(
+        header="system | MAP",
+        for_each="*/MAP",
+        labels={"a": "ours"},
+        rows=("{label} | {{0}/MAP}",),
+    )
+    assert fill_in(table, VALUES).splitlines()[2:] == ["| ours | .600 |", "| b | .250 |"]
+
+
+def test_a_value_that_is_missing_is_an_error():
+    with pytest.raises(FigureError, match="there is no value 'c/MAP'"):
+        fill_in(Table(rows=("{c/MAP}",)), VALUES)
+
+
+# Pictures.
+
+POINTS = Picture(
+    name="p", title="A < B", x="*/x", y="*/y", x_label="ms", y_label="MAP", scale="powers"
+)
+
+
+def test_a_point_lies_where_its_values_are():
+    values = {"fast/x": 1.0, "fast/y": 0.4, "slow/x": 100.0, "slow/y": 0.6}
+    drawn = draw(POINTS, values)
+    # The axis across goes from 1 to 100, the one up from .4 to .6.
+    assert '<circle cx="60.0" cy="348.0"' in drawn
+    assert '<circle cx="596.0" cy="44.0"' in drawn
+    assert "A &lt; B" in drawn
+    assert drawn.count("<circle") == 2
+
+
+def test_points_of_a_series_are_a_line():
+    picture = replace(
+        POINTS, x="*/*/x", y="*/*/y", size="*/*/n", scale="probability", series=("a",)
+    )
+    values = {
+        f"{series}/{place}/{key}": float(value)
+        for series in ("a", "b")
+        for place in (0, 1)
+        for key, value in (("x", place), ("y", place), ("n", 1 + 3 * place))
+    }
+    drawn = draw(picture, values)
+    assert '<polyline points="60.0,348.0 596.0,44.0"' in drawn
+    assert drawn.count("<circle") == 2
+    assert 'r="11.0"' in drawn
+    with pytest.raises(FigureError, match="no value fits"):
+        draw(picture, {})
+
+
+def test_mrr_and_recall_leave_little_room_for_ndcg():
+    low, high = possible_ndcg([1.0, 1.0, 1.0])
+    assert (low, high) == pytest.approx((1.0, 1.0), abs=0.001)
+    # Every answer has rank 2: 1 / log2(3).
+    assert possible_ndcg([0.5, 0.0, 1.0])[1] > 0.6309
+    with pytest.raises(ValueError, match="no ranking has them"):
+        possible_ndcg([0.1, 0.5, 0.9])

@@ -28,14 +28,15 @@ from typing import Any
 from scripts.hook_sessions import PROJECT, HookHome, WrittenSession, read_session
 
 from ekphory.hooks.hosts import HOSTS
-from ekphory.hooks.running import HookRun
+from ekphory.hooks.running import LEAST_PROBABILITY, LEAST_RELEVANCE, HookRun
 from ekphory.hooks.state import HookState
 from ekphory.memory import Memory
 from ekphory.models.onnx_embedder import load_bundled
 from ekphory.prompting.block import estimate_tokens
 from ekphory_lab.bench.generate import Corpus, PooledEmbedder, VectorPool, passage
 
-THRESHOLDS = (0.2, 0.3, 0.5)
+THRESHOLDS = ((0.2, 0.0), (0.3, 0.0), (0.5, 0.0), (LEAST_PROBABILITY, LEAST_RELEVANCE))
+"""By the search and by the reranker; the last ones are those of the product."""
 _MEMORY = re.compile(r"<memory\b.*?</memory>", re.DOTALL)
 _EMBEDDED = 2_000
 """Of so many generated memories the vectors are computed; the others take theirs with noise."""
@@ -63,7 +64,8 @@ class TokenRow:
     """What prompts were given at one threshold.
 
     Attributes:
-        least_probability: What is less likely to help is not recalled.
+        least_probability: What the search finds less likely to answer is not recalled.
+        least_relevance: Nor is what the reranker finds less relevant.
         questions: How many were asked.
         answered: How many of them were given what they need.
         tokens_a_question: The mean of what came back, in tokens.
@@ -74,6 +76,7 @@ class TokenRow:
     """
 
     least_probability: float
+    least_relevance: float
     questions: int
     answered: int
     tokens_a_question: float
@@ -90,12 +93,13 @@ def measure_tokens(home: HookHome, written: WrittenSession) -> list[TokenRow]:
     return [_ask_all(home, written, least) for least in THRESHOLDS]
 
 
-def _ask_all(home: HookHome, written: WrittenSession, least: float) -> TokenRow:
+def _ask_all(home: HookHome, written: WrittenSession, least: tuple[float, float]) -> TokenRow:
     asked = [_ask(home, written, least, prompt=text, key=key) for key, text in written.questions]
     others = [_ask(home, written, least, prompt=text, key="") for text in written.unrelated]
     tokens = sum(each.tokens for each in asked)
     return TokenRow(
-        least_probability=least,
+        least_probability=least[0],
+        least_relevance=least[1],
         questions=len(asked),
         answered=sum(each.needed > 0 for each in asked),
         tokens_a_question=round(mean(each.tokens for each in asked), 1),
@@ -107,13 +111,19 @@ def _ask_all(home: HookHome, written: WrittenSession, least: float) -> TokenRow:
 
 
 def _ask(
-    home: HookHome, written: WrittenSession, least: float, *, prompt: str, key: str
+    home: HookHome, written: WrittenSession, least: tuple[float, float], *, prompt: str, key: str
 ) -> Recalled:
     """Run the prompt hook of a session in which nothing was asked before."""
     with tempfile.TemporaryDirectory() as folder:
         state = HookState(Path(folder))
-        open_store = partial(Memory, home.store)
-        run = HookRun(HOSTS["claude-code"], "prompt", state, open_store, least_probability=least)
+        run = HookRun(
+            HOSTS["claude-code"],
+            "prompt",
+            state,
+            partial(Memory, home.store),
+            least_probability=least[0],
+            least_relevance=least[1],
+        )
         reply = run.reply(
             json.dumps({"session_id": "today", "cwd": str(home.folder), "prompt": prompt})
         )
@@ -136,6 +146,16 @@ def measure_latency(home: HookHome, *, memories: int, projects: int, runs: int) 
     started = time.perf_counter()
     fill(home, corpus, memories=memories)
     filled = time.perf_counter() - started
+    return {
+        "memories": memories,
+        "in_the_project": memories // projects,
+        "fill_seconds": round(filled),
+        **time_prompts(home, corpus, memories=memories, runs=runs),
+    }
+
+
+def time_prompts(home: HookHome, corpus: Corpus, *, memories: int, runs: int) -> dict[str, Any]:
+    """Time the prompt hook on a store that is filled."""
     prompts = [each.text for each in corpus.queries(runs + 3, rows=memories)]
     for place, prompt in enumerate(prompts[:3]):  # starts the resident process, and warms it
         home.fire("prompt", session=f"warm-{place}", prompt=prompt)
@@ -145,8 +165,6 @@ def measure_latency(home: HookHome, *, memories: int, projects: int, runs: int) 
     taken = [wall for wall, _, _ in calls]
     inside = [each.milliseconds for each in home.state.events(limit=runs)]
     return {
-        "memories": memories,
-        "in_the_project": memories // projects,
         "runs": runs,
         "p50_ms": round(median(taken)),
         "p95_ms": round(quantiles(taken, n=20)[-1]),
@@ -155,7 +173,6 @@ def measure_latency(home: HookHome, *, memories: int, projects: int, runs: int) 
         "inside_p50_ms": round(median(inside)),
         "command_processor_ms": round(mean(cpu for _, cpu, _ in calls)),
         "resident_processor_ms": round((_processor_ms(pid) - before) / runs),
-        "fill_seconds": round(filled),
         "load_average": round(os.getloadavg()[0], 1),
         "processors": os.cpu_count(),
     }

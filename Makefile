@@ -6,6 +6,8 @@ PYTHON ?=
 # pip's own, which on Linux may give the CUDA build of several gigabytes.
 TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
+# How long `make load-hooks` runs.
+MINUTES ?= 60
 
 # What `make figures` measures, empty for all, and the folder that holds the benchmarks.
 NAME ?=
@@ -34,7 +36,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo screenshots test test-all test-slow test-long test-cluster attack mutants \
-  figures check-figures check lint docs clean moved
+  load-hooks figures check-figures check lint docs clean moved
 
 help:  ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -63,6 +65,9 @@ test-cluster: $(WITH_CLUSTER)  ## Install Ray; shards on an S3 of this machine, 
 
 attack: $(INSTALLED)  ## Attack what README promises; writes build/attack.json
 	$(BIN)/python -m scripts.attack --resume
+
+load-hooks: $(INSTALLED)  ## Run hooks for an hour, killing what captures; MINUTES=5 for less
+	$(BIN)/python -m scripts.hooks_under_load --minutes $(MINUTES)
 
 mutants: $(WITH_MUTANTS)  ## Tell which changes of the core the fast tests do not see; resumes
 	$(BIN)/python -m scripts.mutants

@@ -76,6 +76,18 @@ def test_a_prompt_is_told_what_the_project_knows(run, open_memory, folder, state
     assert last(state).did == "recalled 1 of 1"
 
 
+def test_what_the_reranker_finds_irrelevant_is_not_told(open_memory, folder, state):
+    with open_memory(project=str(folder)) as memory:
+        memory.add("The deploy script is bin/ship")
+    hook = HookRun(HOSTS["claude-code"], "prompt", state, open_memory, least_probability=0.01)
+    for prompt, did in [
+        ("Where is the deploy script?", "recalled 1 of 1"),
+        ("Write a script for a play about the sea", "recalled nothing"),
+    ]:
+        hook.reply(json.dumps(prompt_payload("claude-code", folder=folder, prompt=prompt)))
+        assert last(state).did == did
+
+
 def test_nothing_is_told_twice_in_a_session(run, open_memory, folder):
     with open_memory(project=str(folder)) as memory:
         memory.add("The deploy script is bin/ship")

@@ -28,9 +28,15 @@ from ekphory.hooks.state import HookEvent, HookState, Waiting
 from ekphory.hooks.transcripts import read_lines, read_transcript
 from ekphory.memory import Memory
 from ekphory.models.captures import MOST_REACHED, bundled_capture_reader
+from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
 from ekphory.scope import DEFAULT_NAME
+from ekphory.types import Hit
 
-LEAST_PROBABILITY = 0.3
+LEAST_PROBABILITY = 0.2
+LEAST_RELEVANCE = 0.03
+"""By the reranker, which reads a prompt and a memory together. A search's probability supposes that
+some memory answers; most prompts ask for none (`docs/decisions/0034-prompts-that-ask-nothing.md`).
+"""
 MOST_TOKENS = 600
 MOST_RECALLED = 6
 _LONGEST_PROMPT = 2_000
@@ -157,7 +163,8 @@ class HookRun:
         open_store: Opens the store.
         project: Whose memories; None finds it by the session's folder.
         org: The organisation that they belong to.
-        least_probability: What is less likely to help is not recalled.
+        least_probability: What the search finds less likely to answer is not recalled.
+        least_relevance: Nor is what the reranker finds less relevant.
     """
 
     host: Host
@@ -167,6 +174,7 @@ class HookRun:
     project: str | None = None
     org: str | None = None
     least_probability: float = LEAST_PROBABILITY
+    least_relevance: float = LEAST_RELEVANCE
 
     def reply(self, payload: str) -> str:
         """Do what the event asks for; return what the host is told. Nothing is raised."""
@@ -224,7 +232,8 @@ class HookRun:
             )
             found.append(replace(result, hits=hits))
         best = sorted((hit for result in found for hit in result.hits), key=lambda hit: -hit.score)
-        chosen = replace(found[0], hits=tuple(best[:MOST_RECALLED]), abstained=not best)
+        best = self._find_relevant(asked, best[:MOST_RECALLED])
+        chosen = replace(found[0], hits=tuple(best), abstained=not best)
         block = chosen.prompt_block(MOST_TOKENS)
         shown = [hit.id for hit in block.included]
         if not shown:
@@ -232,6 +241,15 @@ class HookRun:
         self.state.note_recalled(self.host.name, given.session, shown)
         told = format_reply(self.host, self.event, block.text)
         return f"recalled {len(shown)} of {len(best)}", told
+
+    def _find_relevant(self, asked: str, hits: Sequence[Hit]) -> list[Hit]:
+        """Return those that the bundled reranker finds relevant; all where there is none."""
+        reader = bundled_reranker() if hits and self.least_relevance > 0 else None
+        if reader is None:
+            return list(hits)
+        passages = [RerankPassage(f"{hit.memory.producer}: {hit.text}") for hit in hits]
+        scores = reader.score(RerankQuery(asked), passages)
+        return [hit for hit, at in zip(hits, scores, strict=True) if at >= self.least_relevance]
 
     def _keep(self, given: HookPayload, scope: HookScope) -> str:
         """Note what is to be captured, so that a process that is killed loses nothing."""

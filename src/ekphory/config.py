@@ -24,6 +24,9 @@ class Settings:
         embedder: What `load_embedder` takes; by default the bundled model.
         embedder_model: The model to ask an embedding service for.
         embedder_api_key: The key of an embedding service.
+        embedder_query_prefix: What an embedding service is sent before every query. Blanks
+            around it count, and a backslash before an `n` stands for a new line.
+        embedder_passage_prefix: What it is sent before every passage, likewise.
         reranker: What `load_reranker` takes: a URL, a path or a hub id, or `none` for none; by
             default the bundled one.
         reranker_protocol: What a reranking service speaks: `jina`, the default, `cohere`, `tei` or
@@ -39,7 +42,8 @@ class Settings:
         serve_key: A key of the server beside those of its catalog, with all rights.
         extraction: What the chat service learns from messages: `profile`, the default, which is
             all that it can, `categories` or `off`.
-        config: The YAML file that configures the retrieval agent.
+        config: The YAML file that configures the server and the retrieval agent, in MemMachine's
+            form.
         record_searches: How many of the newest searches are recorded beside the store, for the
             inspector, up to 10,000; by default none.
         detect_changes: `0` for a store whose new memories are not compared with earlier ones; by
@@ -57,6 +61,8 @@ class Settings:
     embedder: str | None = None
     embedder_model: str | None = None
     embedder_api_key: str | None = field(default=None, repr=False)
+    embedder_query_prefix: str | None = None
+    embedder_passage_prefix: str | None = None
     reranker: str | None = None
     reranker_protocol: str | None = None
     reranker_model: str | None = None
@@ -96,7 +102,11 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     values = {
         setting.name: value
         for setting in fields(Settings)
-        if (value := given.get(PREFIX + setting.name.upper(), "").strip())
+        if (value := given.get(PREFIX + setting.name.upper(), "")).strip()
+    }
+    values = {
+        name: value.replace("\\n", "\n") if name.endswith("_prefix") else value.strip()
+        for name, value in values.items()
     }
     settings = Settings(**{"store": default_store()} | values)
     if settings.reranker_calibration is not None and settings.reranker is None:

@@ -13,7 +13,16 @@ from ekphory.server.errors import add_error_handlers
 from ekphory.server.limits import guard
 from ekphory.server.options import ServerOptions
 from ekphory.server.request_log import ASSETS, Metrics
-from ekphory.server.routes import capture, inspect, memories, models, revisions, semantic, system
+from ekphory.server.routes import (
+    capture,
+    configuration,
+    inspect,
+    memories,
+    models,
+    revisions,
+    semantic,
+    system,
+)
 from ekphory.service.memory_service import MemoryService
 
 _ABOUT = (
@@ -34,7 +43,7 @@ _ROUTERS = (
     semantic.categories_router,
     semantic.extraction_router,
     memories.episodic_config_router,
-    system.server_config_router,
+    configuration.server_config_router,
     models.rerank_router,
     models.embeddings_router,
     inspect.inspect_router,
@@ -66,7 +75,7 @@ def create_app(service: MemoryService, options: ServerOptions) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        middleware=guard(service.keys, options, metrics, methods=["GET", "POST"]),
+        middleware=guard(service.keys, options, metrics, methods=["GET", "POST", "PUT", "DELETE"]),
     )
     app.state.service = service
     app.state.metrics = metrics

@@ -15,6 +15,7 @@ from ekphory.cli.capture_commands import (
     capture,
     capture_noted,
     install_hook,
+    install_skill,
     pause_hooks,
     resume_hooks,
     run_hook,
@@ -134,6 +135,12 @@ GROUPS = (
             Entry("run", run_hook, "", "ekphory hook run claude-code prompt < payload.json"),
             Entry("catch-up", capture_noted, "", "ekphory hook catch-up"),
         ),
+    ),
+    CommandGroup(
+        "skill",
+        "The skill that tells an agent how to search and keep memories.",
+        _REMEMBER,
+        (Entry("install", install_skill, "", "ekphory skill install ~/.claude/skills"),),
     ),
     CommandGroup(
         "keys",

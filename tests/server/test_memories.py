@@ -92,9 +92,11 @@ def test_the_agent_follows_a_question_and_its_kept_trace_holds_no_text(server, s
 
 
 def test_an_error_has_memmachines_shape(server, project):
-    server.answer("/projects", project, status=201)
-    said = "Project already exists"
-    assert server.answer("/projects", project, status=409)["detail"] == {
+    made = server.answer("/projects", project, status=201)
+    # The same request again has the same answer.
+    assert server.answer("/projects", project, status=201) == made
+    said, other = "Project already exists", {**project, "description": "another"}
+    assert server.answer("/projects", other, status=409)["detail"] == {
         "code": 409,
         "message": said,
         "internal_error": said,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from ekphory.catalog.access_keys import AccessKeys
-from ekphory.catalog.database import Database, NotThere
+from ekphory.catalog.database import AlreadyThere, Database, NotThere
 from ekphory.catalog.extraction import Consolidations, ExtractionQueue
 from ekphory.catalog.projects import (
     EpisodicSwitches,
@@ -266,7 +266,7 @@ class MemoryService:
         """Add a project; return it with the names of the models that it uses.
 
         Raises:
-            AlreadyThere: There is one of that name.
+            AlreadyThere: There is one of that name that was made otherwise.
             InvalidInput: It asks for models that are not there.
         """
         config = dict(project.config)
@@ -282,7 +282,13 @@ class MemoryService:
             problem = "must be the server's own: the project holds memories already"
             raise InvalidInput("embedder", config["embedder"], problem, "Leave it empty")
         made = replace(project, config=config)
-        self.projects.create(made)
+        try:
+            self.projects.create(made)
+        except AlreadyThere:
+            # The same request again: its first answer may have been lost.
+            found = self.projects.get(made.org, made.project)
+            if (found.description, found.config) != (made.description, made.config):
+                raise
         return made
 
     def ensure_project(self, place: Place) -> None:

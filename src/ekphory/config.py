@@ -46,6 +46,8 @@ class Settings:
             form.
         record_searches: How many of the newest searches are recorded beside the store, for the
             inspector, up to 10,000; by default none.
+        vector_index: The index of large scopes and its parameters, as LanceDB has them, such as
+            `ivf_pq num_partitions=10 num_sub_vectors=64`; by default `ivf_rq`.
         detect_changes: `0` for a store whose new memories are not compared with earlier ones; by
             default they are.
         daemon: `0` for a command line that neither asks nor starts a resident process; by default
@@ -77,6 +79,7 @@ class Settings:
     extraction: str | None = None
     config: str | None = None
     record_searches: str | None = None
+    vector_index: str | None = None
     detect_changes: str | None = None
     daemon: str | None = None
     org: str | None = None
@@ -155,6 +158,23 @@ def read_detects_changes(environment: Mapping[str, str] | None = None) -> bool:
     if given not in ("0", "1"):
         raise InvalidInput(name, given, "must be 0 or 1", "Give 0 to switch it off")
     return given == "1"
+
+
+def read_vector_index(
+    environment: Mapping[str, str] | None = None,
+) -> tuple[str | None, dict[str, int]]:
+    """Return the kind of vector index that is wanted, None where nobody says, and its parameters.
+
+    Raises:
+        InvalidInput: `EKPHORY_VECTOR_INDEX` is not a name and `parameter=number` pairs.
+    """
+    name = f"{PREFIX}VECTOR_INDEX"
+    kind, *pairs = (read_variable(name, environment) or "").split() or [None]
+    parameters = dict(pair.partition("=")[::2] for pair in pairs if pair is not None)
+    if not all(value.isdecimal() and int(value) for value in parameters.values()):
+        problem = "must be a kind of index and parameter=number pairs"
+        raise InvalidInput(name, " ".join(map(str, pairs)), problem, "Write ivf_pq num_bits=8")
+    return kind and kind.lower(), {key: int(value) for key, value in parameters.items()}
 
 
 MOST_RECORDED = 10_000

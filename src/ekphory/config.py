@@ -169,12 +169,12 @@ def read_vector_index(
         InvalidInput: `EKPHORY_VECTOR_INDEX` is not a name and `parameter=number` pairs.
     """
     name = f"{PREFIX}VECTOR_INDEX"
-    kind, *pairs = (read_variable(name, environment) or "").split() or [None]
-    parameters = dict(pair.partition("=")[::2] for pair in pairs if pair is not None)
+    kind, _, told = (read_variable(name, environment) or "").partition(" ")
+    parameters = dict(pair.partition("=")[::2] for pair in told.split())
     if not all(value.isdecimal() and int(value) for value in parameters.values()):
         problem = "must be a kind of index and parameter=number pairs"
-        raise InvalidInput(name, " ".join(map(str, pairs)), problem, "Write ivf_pq num_bits=8")
-    return kind and kind.lower(), {key: int(value) for key, value in parameters.items()}
+        raise InvalidInput(name, told, problem, "Write ivf_pq num_bits=8")
+    return kind.lower() or None, {key: int(value) for key, value in parameters.items()}
 
 
 MOST_RECORDED = 10_000

@@ -52,6 +52,18 @@ def everything(store):
         return [memory.history(record.id) for record in listed]
 
 
+def test_stores_of_other_embedders_are_part_of_it(tmp_path):
+    store, other = tmp_path / "store", HashEmbedder(dimension=16)
+    with Memory(store, embedder=HashEmbedder()) as memory:
+        memory.add("tea")
+    with Memory(store / "embedders" / "other", embedder=other) as memory:
+        memory.add_many([{"text": "jazz"}, {"text": "pasta"}])
+    assert back_up(store, tmp_path / "backup").memories == 3
+    assert restore(tmp_path / "backup", tmp_path / "copy").memories == 3
+    with Memory(tmp_path / "copy" / "embedders" / "other", embedder=other) as memory:
+        assert sorted(record.text for record in memory.list()) == ["jazz", "pasta"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_what_is_restored_is_what_was_backed_up(kitchen, tmp_path, name):

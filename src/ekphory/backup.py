@@ -11,8 +11,8 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol
@@ -22,11 +22,12 @@ from ekphory.atomic_write import write_aside
 from ekphory.catalog.database import copy_catalog
 from ekphory.errors import InvalidInput, StoreError
 from ekphory.filters.tree import Not
-from ekphory.service.handles import CATALOG_FILE, catalog_file
+from ekphory.service.handles import CATALOG_FILE, EMBEDDERS_FOLDER, catalog_file
 from ekphory.store.lance_snapshot import (
     TABLE_FOLDER,
     HeldFile,
     LanceSnapshot,
+    StateFiles,
     hold_newest_state,
 )
 from ekphory.store.ledger import LEDGER_FOLDER
@@ -115,8 +116,10 @@ def decode_contents(text: bytes, *, where: str) -> Contents:
 def _is_ours(entry: FileEntry) -> bool:
     """Whether a file may be written where the backup says."""
     path = PurePosixPath(entry.path)
+    # A store of another embedder lies two folders deeper.
+    deeper = 2 if path.parts[:1] == (EMBEDDERS_FOLDER,) else 0
     folders = ((TABLE_FOLDER,), (LEDGER_FOLDER,))
-    inside = path.parts[:1] in folders or entry.path == CATALOG_FILE
+    inside = path.parts[deeper : deeper + 1] in folders or entry.path == CATALOG_FILE
     plain = ".." not in path.parts and "\\" not in entry.path and ":" not in entry.path
     return inside and plain and _SHA256.fullmatch(entry.sha256) is not None
 
@@ -349,9 +352,11 @@ def back_up(
     with (
         _make_sink(place) as sink,
         hold_newest_state(directory) as state,
+        _hold_inner(directory) as inner,
         _copy_catalog(directory, catalog) as server,
     ):
-        held = [*state.files, *([server] if server is not None else [])]
+        files = [*state.files, *(file for each in inner for file in each.files)]
+        held = [*files, *([server] if server is not None else [])]
         meter = Meter(sum(file.length for file in held), on_progress)
         contents = Contents(
             ekphory=__version__,
@@ -359,13 +364,30 @@ def back_up(
             version=state.version,
             schema_version=state.identity.schema_version,
             embedder=str(state.identity.embedder),
-            memories=state.memories,
-            history=state.history,
+            memories=sum(each.memories for each in (state, *inner)),
+            history=sum(each.history for each in (state, *inner)),
             files=tuple(_copy(file, sink, meter) for file in held),
         )
         text = encode_contents(contents)
         sink(CONTENTS_FILE, len(text), io.BytesIO(text))
     return BackupReport(target=place, version=contents.version, **_summarise(contents))
+
+
+@contextmanager
+def _hold_inner(directory: Path) -> Iterator[list[StateFiles]]:
+    """Hold the newest states of the stores of other embedders, with paths below the whole store."""
+    with ExitStack() as opened:
+        states = []
+        for each in _inner_stores(directory):
+            state = opened.enter_context(hold_newest_state(each))
+            below = f"{EMBEDDERS_FOLDER}/{each.name}"
+            files = tuple(replace(file, path=f"{below}/{file.path}") for file in state.files)
+            states.append(replace(state, files=files))
+        yield states
+
+
+def _inner_stores(directory: Path) -> list[Path]:
+    return sorted(each.parent for each in directory.glob(f"{EMBEDDERS_FOLDER}/*/{TABLE_FOLDER}"))
 
 
 def _summarise(contents: Contents) -> dict[str, Any]:
@@ -467,8 +489,8 @@ def _copy_all(source: Source, contents: Contents, part: Path, meter: Meter, wher
 
 
 def _check_opened(part: Path, contents: Contents, where: str) -> None:
-    state = LanceSnapshot(str(part))
-    found = (state.count(CURRENT), state.count(Not(CURRENT)))
+    states = [LanceSnapshot(str(each)) for each in (part, *_inner_stores(part))]
+    found = tuple(sum(state.count(kind) for state in states) for kind in (CURRENT, Not(CURRENT)))
     if found != (contents.memories, contents.history):
         raise StoreError(
             f"{where}: holds {found[0]:,} memories and {found[1]:,} earlier versions in place of "

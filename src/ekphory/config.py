@@ -25,6 +25,9 @@ class Settings:
         embedder: What `load_embedder` takes; by default the bundled model.
         embedder_model: The model to ask an embedding service for.
         embedder_api_key: The key of an embedding service.
+        embedder_query_prefix: What an embedding service is sent before every query. Blanks
+            around it count, and a backslash before an `n` stands for a new line.
+        embedder_passage_prefix: What it is sent before every passage, likewise.
         reranker: What `load_reranker` takes: a URL, a path or a hub id, or `none` for none; by
             default the bundled one.
         reranker_protocol: What a reranking service speaks: `jina`, the default, `cohere`, `tei` or
@@ -46,9 +49,12 @@ class Settings:
         serve_key: A key of the server beside those of its catalog, with all rights.
         extraction: What the chat service learns from messages: `profile`, the default, which is
             all that it can, `categories` or `off`.
-        config: The YAML file that configures the retrieval agent.
+        config: The YAML file that configures the server and the retrieval agent, in MemMachine's
+            form.
         record_searches: How many of the newest searches are recorded beside the store, for the
             inspector, up to 10,000; by default none.
+        vector_index: The index of large scopes and its parameters, as LanceDB has them, such as
+            `ivf_pq num_partitions=10 num_sub_vectors=64`; by default `ivf_rq`.
         detect_changes: `0` for a store whose new memories are not compared with earlier ones; by
             default they are.
         daemon: `0` for a command line that neither asks nor starts a resident process; by default
@@ -65,6 +71,8 @@ class Settings:
     embedder: str | None = None
     embedder_model: str | None = None
     embedder_api_key: str | None = field(default=None, repr=False)
+    embedder_query_prefix: str | None = None
+    embedder_passage_prefix: str | None = None
     reranker: str | None = None
     reranker_protocol: str | None = None
     reranker_model: str | None = None
@@ -83,6 +91,7 @@ class Settings:
     extraction: str | None = None
     config: str | None = None
     record_searches: str | None = None
+    vector_index: str | None = None
     detect_changes: str | None = None
     daemon: str | None = None
     org: str | None = None
@@ -108,7 +117,11 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     values = {
         setting.name: value
         for setting in fields(Settings)
-        if (value := given.get(PREFIX + setting.name.upper(), "").strip())
+        if (value := given.get(PREFIX + setting.name.upper(), "")).strip()
+    }
+    values = {
+        name: value.replace("\\n", "\n") if name.endswith("_prefix") else value.strip()
+        for name, value in values.items()
     }
     settings = Settings(**{"store": default_store()} | values)
     if settings.reranker_calibration is not None and settings.reranker is None:
@@ -157,6 +170,23 @@ def read_detects_changes(environment: Mapping[str, str] | None = None) -> bool:
     if given not in ("0", "1"):
         raise InvalidInput(name, given, "must be 0 or 1", "Give 0 to switch it off")
     return given == "1"
+
+
+def read_vector_index(
+    environment: Mapping[str, str] | None = None,
+) -> tuple[str | None, dict[str, int]]:
+    """Return the kind of vector index that is wanted, None where nobody says, and its parameters.
+
+    Raises:
+        InvalidInput: `EKPHORY_VECTOR_INDEX` is not a name and `parameter=number` pairs.
+    """
+    name = f"{PREFIX}VECTOR_INDEX"
+    kind, _, told = (read_variable(name, environment) or "").partition(" ")
+    parameters = dict(pair.partition("=")[::2] for pair in told.split())
+    if not all(value.isdecimal() and int(value) for value in parameters.values()):
+        problem = "must be a kind of index and parameter=number pairs"
+        raise InvalidInput(name, told, problem, "Write ivf_pq num_bits=8")
+    return kind.lower() or None, {key: int(value) for key, value in parameters.items()}
 
 
 MOST_RECORDED = 10_000

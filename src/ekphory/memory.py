@@ -26,7 +26,12 @@ from ekphory.filters.tree import Filter
 from ekphory.http_service import shown
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.loading import choose_reranker, load_configured_chat, load_embedder
+from ekphory.models.loading import (
+    choose_reranker,
+    load_configured_chat,
+    load_configured_embedder,
+    load_embedder,
+)
 from ekphory.models.reranker import RerankingModel, Turn, bundled_reranker, read_dialogue
 from ekphory.recorded_searches import RecordedSearches, Surface
 from ekphory.reembed import ReembedReport
@@ -818,8 +823,7 @@ def _names_of(given: Mapping[str, object]) -> dict[str, str]:
 def _load_embedder(embedder: EmbeddingModel | str | None) -> EmbeddingModel:
     if not (embedder is None or isinstance(embedder, str)):
         return embedder
-    settings = read_settings()
-    return load_embedder(embedder, model=settings.embedder_model, api_key=settings.embedder_api_key)
+    return load_configured_embedder(replace(read_settings(), embedder=embedder)) or load_embedder()
 
 
 def _load_optional_models(

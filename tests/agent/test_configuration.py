@@ -7,6 +7,7 @@ from tests.cases import read_cases
 
 from ekphory.agent.configuration import read_agent_settings
 from ekphory.errors import InvalidInput
+from ekphory.retrieval.ranking_rerankers import IdentityReranker
 
 CASES = read_cases(__file__)
 
@@ -55,8 +56,8 @@ def test_the_file_is_read_with_its_variables_and_ids(read):
         "http://localhost:9/v1",
     )
     assert settings.provider == "openai"
-    # A reranker is found by its id and the orderings of words are not rerankers.
-    assert read().reranker is None
+    # A reranker is found by its id.
+    assert read().reranker == IdentityReranker("plain")
     assert read(reranker="served").reranker.name
 
 

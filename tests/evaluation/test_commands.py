@@ -5,11 +5,14 @@ from tests.evaluation.conftest import SETS, append_line
 
 from ekphory.agent.provider import AgentSettings
 from ekphory.errors import InvalidInput
+from ekphory.retrieval.pipeline import OptionalModels
+from ekphory.testing.models import OverlapReranker
 from ekphory_lab.evaluation.commands import (
     RunOptions,
     compare_reports,
     comparison_table,
     list_misses,
+    report_lines,
     report_table,
     reports_json,
     run_systems,
@@ -36,6 +39,21 @@ def test_every_system_asked_for_is_measured_in_that_order_and_compared(
     compared = reports_json(reports)["comparisons"][0]
     assert (compared["first"], compared["second"], compared["queries"]) == ("bm25", "rrf", 3)
     assert compared["tests"]["MAP"].keys() >= {"difference", "low", "high", "p_value"}
+
+
+def test_a_gate_is_measured_beside_the_same_search_without_it(conversation_folder, embedder):
+    options = RunOptions(
+        systems=("ekphory:memory_spark",),
+        embedder=embedder,
+        models=OptionalModels(reranker=OverlapReranker()),
+        ungated=True,
+    )
+    gated, always = run_systems(load_conversation(conversation_folder), options)
+    assert always.system == "ekphory:memory_spark, always reranked"
+    assert "gate_skipped" not in always.configuration
+    share = gated.configuration["gate_skipped"]
+    told = [line for line in report_lines(gated) if "gate" in line]
+    assert f"let the reranker rest for {share:.1%} of the questions" in told[0]
 
 
 def test_multihop_reports_whether_all_gold_passages_were_found(conversation_folder):

@@ -129,7 +129,7 @@ def test_what_lacks_its_model_says_which_and_vector_only_search_comes_first():
     assert (runs[1].against_baseline.first, runs[1].against_baseline.second) == ("A", "B")
     assert [each["system"] for each in runs_json(runs)["reports"]] == ["A", "B"]
     labels = [row[1] for row in configuration_table(runs).rows]
-    assert labels[3].endswith("needs a language model and a reranker")
+    assert labels[3].endswith("needs a language model and a reranker; unmeasured")
     # The table shows label, baseline, difference and what is the same.
     runs = run_with("C", "Q", reranker=OverlapReranker())
     table = configuration_table(runs)
@@ -140,6 +140,15 @@ def test_what_lacks_its_model_says_which_and_vector_only_search_comes_first():
     assert hybrid[:2] == ("C", "Hybrid")
     assert blended[1].endswith("the same as N; upstream now runs GATE-A for it")
     assert ".7863" in blended
+
+
+def test_a_gate_tells_how_often_it_lets_the_reranker_rest():
+    runs = run_with("RRF-A", "GATE-A", "GATE-B", reranker=OverlapReranker())
+    told = {run.configuration.id: run.report.configuration.get("gate_skipped") for run in runs}
+    # Of two questions the spread of the cosines is wide, as it always is with this embedder.
+    assert told == {"A": None, "RRF-A": None, "GATE-A": 1.0, "GATE-B": 0.0}
+    labels = [row[1] for row in configuration_table(runs).rows]
+    assert labels[2].endswith("; skips 100%")
 
 
 def test_each_pair_is_read_once_over_all_configurations_at_the_same_moment():

@@ -1,4 +1,5 @@
 import gzip
+import shutil
 from datetime import UTC, datetime
 
 import pytest
@@ -167,3 +168,14 @@ def test_bm25_reaches_its_published_figures(shared_data, name, mean_average_prec
     estimates = evaluate(load_conversation(shared_data / name), bm25_system()).overall.estimates
     assert estimates["MAP"].mean == pytest.approx(mean_average_precision, abs=0.001)
     assert estimates["R@20"].mean == pytest.approx(recall, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("fiqa", "FiQA-2018"), ("nfcorpus", "NFCorpus"), ("scifact", "unknown set"), ("pets", "unkn")],
+)
+def test_a_set_without_known_hashes_is_named_by_its_folder_and_not_verified(tmp_path, name, title):
+    shutil.copytree(SETS / "pets", tmp_path / name)
+    dataset = load_beir(tmp_path / name)
+    assert dataset.source.title.startswith(title)
+    assert not dataset.verified

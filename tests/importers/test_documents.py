@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from datetime import UTC, datetime
 
+import docx
 import pytest
 
 from documents.making import PdfMaker
@@ -39,6 +41,29 @@ def test_a_passage_knows_where_it_came_from(memory, house):
     assert (cellar.path, cellar.lines, cellar.source) == ("guide.md", "3-5", "document")
     assert (cellar.pool, cellar.type) == ("reference_library", "semantic")
     assert cellar.session == (house / "guide.md").as_posix()
+
+
+def test_a_document_is_of_the_date_that_it_states_and_else_of_its_files(memory, file, tmp_path):
+    page = '<meta property="article:published_time" content="2025-02-03T04:05:06Z"><p>It is new.'
+    file("house/page.html", page)
+    paper = docx.Document()
+    paper.add_paragraph("The boiler was repaired.")
+    undated = file("house/plain.docx", "")
+    paper.save(undated)
+    paper.core_properties.created = datetime(2024, 5, 6)
+    paper.save(tmp_path / "house" / "dated.docx")
+    plan = PdfMaker(tmp_path / "house" / "plan.pdf").page("Keys hang in the hall.").save()
+    written = re.sub(rb"D:\d{14}\+00'00'", b"D:20230405060708+02'00'", plan.read_bytes())
+    plan.write_bytes(written.replace(b"/ModDate (D:20230405060708+02'00')", b""))
+    for path in (tmp_path / "house").iterdir():
+        os.utime(path, (1_767_225_600, 1_767_225_600))  # 1 January 2026
+    import_documents(memory, tmp_path / "house")
+    assert {record.path: record.at.isoformat() for record in memory.list()} == {
+        "dated.docx": "2024-05-06T00:00:00+00:00",
+        "page.html": "2025-02-03T04:05:06+00:00",
+        "plain.docx": "2026-01-01T00:00:00+00:00",
+        "plan.pdf": "2023-04-05T04:07:08+00:00",
+    }
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,12 @@ def models(**changed):
 
 
 @contextmanager
-def running_server(store, *, used=None, extraction=None, **options):
+def running_server(store, *, used=None, extraction=None, document=None, **options):
     """Serve a store until the block ends."""
     options = ServerOptions(store=str(store), **options)
-    service = MemoryService(store, models=used or models(), extraction=extraction)
+    service = MemoryService(
+        store, models=used or models(), extraction=extraction, document=document
+    )
     application = create_app(service, options)
     config = server_config(lambda: application, options, log=None)
     server = uvicorn.Server(config)

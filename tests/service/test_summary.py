@@ -59,7 +59,7 @@ OVEN = said("The oven is broken", "Ben repairs it on Monday")
 
 def test_a_language_model_writes_beside_and_what_is_new_is_quoted():
     chat = ScriptedChat(["The oven is being repaired."])
-    summaries = Summaries(chat)
+    summaries = Summaries(lambda: chat)
     assert summaries.summarise("chat", OVEN).splitlines()[0] == "Ada: The oven is broken"
     summaries.settle()
     assert summaries.summarise("chat", OVEN) == "The oven is being repaired."
@@ -73,7 +73,7 @@ def test_a_language_model_writes_beside_and_what_is_new_is_quoted():
 
 def test_a_language_model_is_asked_once_in_twenty_messages_however_long_the_talk():
     chat = ScriptedChat(f"Summary {number}." for number in range(9))
-    summaries = Summaries(chat)
+    summaries = Summaries(lambda: chat)
     talk = said(*(f"note {number} of the voyage" for number in range(MOST_SUMMARISED + 60)))
     for end in range(MOST_SUMMARISED, len(talk)):
         # One message comes and the earliest goes.
@@ -84,14 +84,16 @@ def test_a_language_model_is_asked_once_in_twenty_messages_however_long_the_talk
 
 @pytest.mark.parametrize("left", [OVEN[:1], said("The oven is new", "Ben repairs it on Monday")])
 def test_what_was_written_goes_with_a_message_that_is_forgotten_or_changed(left):
-    summaries = Summaries(ScriptedChat(["The oven is being repaired."]))
+    chat = ScriptedChat(["The oven is being repaired."])
+    summaries = Summaries(lambda: chat)
     summaries.summarise("chat", OVEN)
     summaries.settle()
     assert summaries.summarise("chat", left) == quote_summary(left)
 
 
 def test_where_the_language_model_fails_messages_are_quoted_and_it_is_told(caplog):
-    summaries = Summaries(ScriptedChat([ServiceError("no answer")]))
+    chat = ScriptedChat([ServiceError("no answer")])
+    summaries = Summaries(lambda: chat)
     summaries.summarise("chat", OVEN)
     summaries.settle()
     assert summaries.summarise("chat", OVEN) == quote_summary(OVEN)

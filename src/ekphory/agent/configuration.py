@@ -5,15 +5,22 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from ekphory.agent.provider import AgentSettings, LanguageModel
 from ekphory.config import read_section, read_settings, read_variable
 from ekphory.errors import InvalidInput, MissingExtra, shorten
-from ekphory.models.loading import load_reranker
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.loading import load_embedder, load_reranker
 from ekphory.models.reranker import RerankingModel
+from ekphory.retrieval.ranking_rerankers import (
+    Bm25Reranker,
+    EmbedderReranker,
+    IdentityReranker,
+    RankFusionReranker,
+)
 
 # A YAML configuration: read safely, with every unknown key told together with the nearest one.
 
@@ -32,7 +39,7 @@ SECTIONS = (
 """The sections that a MemMachine configuration may have; only some of them concern the agent."""
 
 
-def read_document(file: Path) -> dict[str, Any]:
+def read_document(name: str | Path) -> dict[str, Any]:
     """Read a configuration file.
 
     Raises:
@@ -43,6 +50,7 @@ def read_document(file: Path) -> dict[str, Any]:
         import yaml
     except ImportError as error:
         raise MissingExtra("agent", "A configuration file") from error
+    file = Path(name).expanduser()
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -121,7 +129,7 @@ def text(value: object, *, place: str) -> str:
     return value.strip()
 
 
-# `resources`: language models and rerankers by their ids, as MemMachine's configuration has it.
+# `resources`: models by their ids, as MemMachine's configuration has it.
 
 RESOURCES = ("databases", "embedders", "language_models", "rerankers")
 _ENTRY = ("provider", "config")
@@ -135,16 +143,25 @@ _MODEL_KEYS = (
     "metrics_factory_id",
     "user_metrics_labels",
 )
-# Provider: which key of its configuration says what to load, and the protocol of a service.
-_LOADED = {"cross-encoder": "model_name", "ekphory": "model", "http": "url", "cohere": "model"}
-# Orderings of words and embeddings, which every search here does already.
-_BUILT_IN = ("identity", "bm25", "embedder", "rrf-hybrid")
+_EMBEDDER_KEYS = {
+    "sentence-transformer": ("model", "max_input_length"),
+    "openai": (
+        *("model", "api_key", "base_url", "dimensions", "query_prefix", "passage_prefix"),
+        *("max_input_length", "max_retry_interval_seconds"),
+    ),
+    "ekphory": ("model",),
+}
 _RERANKER_KEYS = {
     "cross-encoder": ("model_name", "max_input_length"),
     "ekphory": ("model",),
     "http": ("url", "protocol", "model", "api_key"),
     "cohere": ("model", "api_key", "cohere_key", "base_url"),
+    "identity": (),
+    "bm25": ("k1", "b", "epsilon"),
+    "embedder": ("embedder_id",),
+    "rrf-hybrid": ("reranker_ids", "k"),
 }
+OPENAI_URL = "https://api.openai.com/v1"
 _COHERE_URL = "https://api.cohere.com"
 
 Environment = Mapping[str, str] | None
@@ -163,66 +180,170 @@ def language_model(
     Raises:
         InvalidInput: There is none of that id, or it is not complete.
     """
-    place = f"resources.language_models.{model_id}"
-    entry, provider = _find_entry(resources, "language_models", model_id, _MODEL_PROVIDERS)
-    if not provider.startswith("openai"):
+    known = dict.fromkeys(_MODEL_PROVIDERS, _MODEL_KEYS)
+    found = _Configured.find(resources, "language_models", model_id, known, environment)
+    if not found.provider.startswith("openai"):
         raise InvalidInput(
-            f"{place}.provider",
-            provider,
+            f"resources.language_models.{model_id}.provider",
+            found.provider,
             "the agent cannot speak to it",
             "Take openai-responses, or the agent's provider anthropic or local",
         )
-    config = mapping(entry.get("config"), place=f"{place}.config")
-    refuse_unknown(config, _MODEL_KEYS, place=f"{place}.config")
-    given = {
-        name: expand_variable(
-            config.get(name), place=f"{place}.config.{name}", environment=environment
-        )
-        for name in ("model", "api_key", "base_url")
-    }
     return LanguageModel(
         id=model_id,
-        provider=provider,
-        model=text(given["model"], place=f"{place}.config.model"),
-        api_key=_read_optional(given["api_key"], place=f"{place}.config.api_key"),
-        base_url=_read_optional(given["base_url"], place=f"{place}.config.base_url"),
+        provider=found.provider,
+        model=found.text("model"),
+        api_key=found.optional("api_key"),
+        base_url=found.optional("base_url"),
     )
 
 
-def reranker(
-    resources: Mapping[str, Any], reranker_id: str, *, environment: Environment = None
-) -> RerankingModel | None:
-    """Find and load a reranker; None for those whose work every search here does already.
+def embedder(
+    resources: Mapping[str, Any], embedder_id: str, *, environment: Environment = None
+) -> EmbeddingModel:
+    """Find and load an embedder.
 
     Raises:
         InvalidInput: There is none of that id, or it is not complete.
         MissingExtra: It needs the `[torch]` extra.
+        ModelError, ServiceError: It cannot be loaded, or its service does not answer.
+    """
+    found = _Configured.find(resources, "embedders", embedder_id, _EMBEDDER_KEYS, environment)
+    if found.provider != "openai":
+        return load_embedder(found.text("model"))
+    return load_embedder(
+        found.optional("base_url") or OPENAI_URL,
+        model=found.text("model"),
+        api_key=found.optional("api_key"),
+        dimensions=found.whole_number("dimensions"),
+        # Blanks at their ends count.
+        query_prefix=str(found.config.get("query_prefix") or ""),
+        passage_prefix=str(found.config.get("passage_prefix") or ""),
+    )
+
+
+def reranker(
+    resources: Mapping[str, Any],
+    reranker_id: str,
+    *,
+    environment: Environment = None,
+    within: tuple[str, ...] = (),
+) -> RerankingModel:
+    """Find and load a reranker.
+
+    Args:
+        resources: The section.
+        reranker_id: The reranker's id in it.
+        environment: Where variables are read.
+        within: The rerankers that fuse it with others.
+
+    Raises:
+        InvalidInput: There is none of that id, it is not complete, or it is part of itself.
+        MissingExtra: It needs the `[torch]` extra.
         ModelError: It cannot be loaded.
     """
-    place = f"resources.rerankers.{reranker_id}"
-    entry, provider = _find_entry(resources, "rerankers", reranker_id, (*_LOADED, *_BUILT_IN))
-    if provider in _BUILT_IN:
-        return None
-    config = mapping(entry.get("config"), place=f"{place}.config")
-    refuse_unknown(config, _RERANKER_KEYS[provider], place=f"{place}.config")
-    given = {
-        name: expand_variable(value, place=f"{place}.config.{name}", environment=environment)
-        for name, value in config.items()
-    }
-    named = text(given.get(_LOADED[provider]), place=f"{place}.config.{_LOADED[provider]}")
-    if provider in ("cross-encoder", "ekphory"):
-        return load_reranker(named)
-    key = given.get("api_key", given.get("cohere_key"))
-    api_key = _read_optional(key, place=f"{place}.config.api_key")
-    if provider == "cohere":
-        url = text(given.get("base_url") or _COHERE_URL, place=f"{place}.config.base_url")
-        return load_reranker(url, protocol="cohere", model=named, api_key=api_key)
+    found = _Configured.find(resources, "rerankers", reranker_id, _RERANKER_KEYS, environment)
+    match found.provider:
+        case "identity":
+            return IdentityReranker(reranker_id)
+        case "bm25":
+            numbers = {name: found.number(name) for name in ("k1", "b")}
+            given = {name: value for name, value in numbers.items() if value is not None}
+            return Bm25Reranker(reranker_id, **given)
+        case "embedder":
+            named = found.text("embedder_id")
+            return EmbedderReranker(
+                reranker_id, embedder(resources, named, environment=environment)
+            )
+        case "rrf-hybrid":
+            if reranker_id in within:
+                raise InvalidInput(found.place, reranker_id, "is part of itself", "Name others")
+            parts = [
+                reranker(resources, each, environment=environment, within=(*within, reranker_id))
+                for each in found.texts("reranker_ids")
+            ]
+            return RankFusionReranker(reranker_id, tuple(parts), k=found.number("k") or 60)
+        case "cross-encoder" | "ekphory" as provider:
+            return load_reranker(found.text(_RERANKER_KEYS[provider][0]))
+    return _load_served(found)
+
+
+def _load_served(found: _Configured) -> RerankingModel:
+    if found.provider == "cohere":
+        return load_reranker(
+            found.optional("base_url") or _COHERE_URL,
+            protocol="cohere",
+            model=found.text("model"),
+            api_key=found.optional("api_key") or found.optional("cohere_key"),
+        )
     return load_reranker(
-        named,
-        protocol=_read_optional(given.get("protocol"), place=f"{place}.config.protocol"),
-        model=_read_optional(given.get("model"), place=f"{place}.config.model"),
-        api_key=api_key,
+        found.text("url"),
+        protocol=found.optional("protocol"),
+        model=found.optional("model"),
+        api_key=found.optional("api_key"),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Configured:
+    """The configuration of one resource, with variables in place.
+
+    Attributes:
+        place: Where it stands, as errors name it.
+        provider: What it is made by.
+        config: Its keys, all of them known.
+    """
+
+    place: str
+    provider: str
+    config: Mapping[str, object]
+
+    @classmethod
+    def find(
+        cls,
+        resources: Mapping[str, Any],
+        kind: str,
+        wanted: str,
+        known: Mapping[str, Iterable[str]],
+        environment: Environment,
+    ) -> _Configured:
+        """Return a resource of one of the providers that are known, with their keys."""
+        entry, provider = _find_entry(resources, kind, wanted, known)
+        place = f"resources.{kind}.{wanted}.config"
+        config = mapping(entry.get("config"), place=place)
+        refuse_unknown(config, known[provider], place=place)
+        given = {
+            name: expand_variable(value, place=f"{place}.{name}", environment=environment)
+            for name, value in config.items()
+        }
+        return cls(place, provider, given)
+
+    def text(self, name: str) -> str:
+        """Return a key that must be there."""
+        return text(self.config.get(name), place=f"{self.place}.{name}")
+
+    def optional(self, name: str) -> str | None:
+        """Return a key that may be left out."""
+        return None if self.config.get(name) is None else self.text(name)
+
+    def texts(self, name: str) -> list[str]:
+        """Return the texts of a list that must hold some."""
+        found = self.config.get(name)
+        if not isinstance(found, list) or not found:
+            raise InvalidInput(f"{self.place}.{name}", found, "must be a list", "Name some")
+        return [text(each, place=f"{self.place}.{name}") for each in found]
+
+    def number(self, name: str) -> float | None:
+        """Return a number that may be left out."""
+        found = self.config.get(name)
+        place = f"{self.place}.{name}"
+        return None if found is None else _number(found, place, whole=False)
+
+    def whole_number(self, name: str) -> int | None:
+        """Return a whole number that may be left out."""
+        found = self.config.get(name)
+        place = f"{self.place}.{name}"
+        return None if found is None else int(_number(found, place, whole=True))
 
 
 def _find_entry(
@@ -241,10 +362,6 @@ def _find_entry(
     provider = text(entry.get("provider"), place=f"{place}.provider")
     refuse_unknown([provider], providers, place=f"{place}.provider")
     return entry, provider
-
-
-def _read_optional(value: object, *, place: str) -> str | None:
-    return None if value is None else text(value, place=place)
 
 
 # Reads how the agent works: arguments before the environment before the file before defaults.
@@ -278,7 +395,17 @@ def read_agent_settings(
         MissingExtra: A file is named and the YAML reader is not installed.
     """
     named = file if file is not None else read_settings(environment).config
-    document = {} if named is None else read_document(Path(named).expanduser())
+    document = {} if named is None else read_document(named)
+    return make_agent_settings(document, arguments=arguments, environment=environment)
+
+
+def make_agent_settings(
+    document: Mapping[str, Any],
+    *,
+    arguments: Mapping[str, object] | None = None,
+    environment: Environment = None,
+) -> AgentSettings:
+    """Return the settings that a configuration means; otherwise as `read_agent_settings`."""
     section = mapping(document.get(SECTION), place=SECTION)
     refuse_unknown(section, KEYS, place=SECTION)
     given = dict(arguments or {})

@@ -156,7 +156,14 @@ CREATE UNIQUE INDEX consolidations_by_tag
                        ifnull(user, ''));
 """
 
-MIGRATIONS = (_FIRST, _EXTRACTION, _USERS_APART)
+_CONFIGURATION = """
+CREATE TABLE configuration (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    content TEXT NOT NULL
+) STRICT;
+"""
+
+MIGRATIONS = (_FIRST, _EXTRACTION, _USERS_APART, _CONFIGURATION)
 """Script number n brings a catalog of version n to version n + 1; they are never changed."""
 
 
@@ -171,7 +178,7 @@ def copy_catalog(source: Path, target: Path) -> None:
             closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as read,
             closing(sqlite3.connect(target)) as written,
         ):
-            # Holds digests of keys.
+            # Holds digests of keys, and keys of services.
             target.chmod(0o600)
             read.backup(written)
             written.execute("PRAGMA journal_mode = DELETE")
@@ -320,7 +327,7 @@ class Database:
 
 def _connect(path: Path, durability: Durability) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Made with these rights from the start, since it holds digests of keys.
+    # Made with these rights from the start: it holds digests of keys, and keys of services.
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.row_factory = sqlite3.Row

@@ -93,16 +93,30 @@ class ExtractionQueue:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, owner: tuple[str, str], reach: str, episodes: Iterable[str]) -> None:
-        """Add episodes of a project, in order; one that is in the queue already stays as it is."""
+    def add(
+        self, owner: tuple[str, str], reach: str, episodes: Iterable[str], *, due: float = 0
+    ) -> None:
+        """Add episodes of a project, in order; one that is in the queue already stays as it is.
+
+        They are read from `due` (Unix seconds) on, or from when `let_begin` is called.
+        """
         org, project = owner
         self._database.insert_new(
             "extraction_jobs",
             [
-                {"org": org, "project": project, "reach": reach, "episode": episode}
+                {"org": org, "project": project, "reach": reach, "episode": episode, "due": due}
                 for episode in episodes
             ],
         )
+
+    def let_begin(self, owner: tuple[str, str], *, least: int) -> None:
+        """Let a project's episodes be read now, if so many of them have gathered."""
+        if self.length(owner)[0] >= least:
+            self._database.write(
+                "UPDATE extraction_jobs SET due = 0 "
+                "WHERE org = ? AND project = ? AND failure IS NULL AND attempts = 0",
+                owner,
+            )
 
     def next(self, now: float) -> ExtractionJob | None:
         """Return the earliest job that is due at a moment (Unix seconds); None where there is none.

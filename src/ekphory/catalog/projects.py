@@ -59,10 +59,11 @@ class Projects:
         """
         self._database.insert("projects", _row(project))
 
-    def ensure(self, org: str, project: str) -> None:
+    def ensure(self, org: str, project: str, config: Mapping[str, Any] | None = None) -> None:
         """Add an empty project, unless there is one of that name."""
         if self.find(org, project) is None:
-            self._database.insert_new("projects", [_row(Project(org=org, project=project))])
+            made = Project(org=org, project=project, config=config or {})
+            self._database.insert_new("projects", [_row(made)])
 
     def find(self, org: str, project: str) -> Project | None:
         """Return a project, or None where there is none of that name."""

@@ -15,6 +15,7 @@ from ekphory.cli.capture_commands import (
     capture,
     capture_noted,
     install_hook,
+    install_skill,
     pause_hooks,
     resume_hooks,
     run_hook,
@@ -155,6 +156,12 @@ GROUPS = (
                 "ekphory cluster serve --store s3://acme/memories --port 8080 --workers 4",
             ),
         ),
+    ),
+    CommandGroup(
+        "skill",
+        "The skill that tells an agent how to search and keep memories.",
+        _REMEMBER,
+        (Entry("install", install_skill, "", "ekphory skill install ~/.claude/skills"),),
     ),
     CommandGroup(
         "keys",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -166,6 +168,31 @@ _OPENCLAW_NEXT = (
     "Run `openclaw plugins enable ekphory`, and let it read the dialogue: in openclaw.json set "
     "plugins.entries.ekphory.hooks.allowConversationAccess to true."
 )
+
+
+_SKILL = "ekphory-memory"
+
+
+@command
+def install_skill(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Where the agent tool looks for skills.")
+    ],
+    output: OutputOptions,
+) -> None:
+    """Copy the skill into a folder of skills; what you wrote under `references` stays."""
+    target = directory.expanduser() / _SKILL
+    with as_file(files("ekphory") / "skills" / _SKILL) as source:
+        written = [
+            target / each.relative_to(source)
+            for each in sorted(source.rglob("*.md"))
+            if each.name == "SKILL.md" or not (target / each.relative_to(source)).exists()
+        ]
+        for each in written:
+            each.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / each.relative_to(target), each)
+    shown = f"The skill is in {target}; say in references/connection.md which memory it uses."
+    print_result(output, {"directory": str(target), "written": list(map(str, written))}, shown)
 
 
 @command

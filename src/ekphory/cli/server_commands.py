@@ -57,9 +57,12 @@ class ServedStore:
         typer.Option(metavar="MODEL", help="Directory or /v1/embeddings URL; else the bundled."),
     ] = None
     host: Annotated[
-        str, typer.Option(metavar="H", help="Address; any but a loopback one needs a key.")
-    ] = "127.0.0.1"
-    port: Annotated[int, typer.Option(metavar="N", help="Port; 0 for any that is free.")] = 8080
+        str | None,
+        typer.Option(metavar="H", help="Address [127.0.0.1]; any but a loopback one needs a key."),
+    ] = None
+    port: Annotated[
+        int | None, typer.Option(metavar="N", help="Port [8080]; 0 for any that is free.")
+    ] = None
     workers: Annotated[int, typer.Option(metavar="N", help="Processes that answer.")] = 1
     require_key: Annotated[
         bool, typer.Option("--require-key", help="Need a key on a loopback address too.")
@@ -121,14 +124,16 @@ def make_server_options(served: ServedStore, load: LoadOptions) -> ServerOptions
     if not all(map(find_spec, _PACKAGES)):
         raise MissingExtra("server", "ekphory serve")
     from ekphory.server.options import GivenKey, Limits, ServerOptions
+    from ekphory.service.configuration import read_places
 
     settings = read_settings()
+    places = read_places(settings)
     return ServerOptions(
         store=served.store or settings.store,
-        catalog=served.catalog,
+        catalog=served.catalog or places.sessions,
         embedder=served.embedder,
-        host=served.host,
-        port=served.port,
+        host=served.host or places.host,
+        port=places.port if served.port is None else served.port,
         workers=served.workers,
         require_key=served.require_key,
         key=GivenKey.of(settings.serve_key) if settings.serve_key else None,

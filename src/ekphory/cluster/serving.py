@@ -34,7 +34,7 @@ from ekphory.config import read_settings
 from ekphory.importers.source import parse_object
 from ekphory.server.auth import Caller
 from ekphory.server.errors import RETRY, make_error_response
-from ekphory.server.limits import guard, is_write
+from ekphory.server.limits import METHODS, guard, is_write
 from ekphory.server.options import ServerOptions
 from ekphory.server.request_log import Metrics
 from ekphory.server.schemas.names import UNIVERSAL
@@ -167,9 +167,9 @@ class Front:
                 Route("/health", _health),
                 Route("/api/v2/health", _health),
                 Route(_PROJECTS, self._list_projects, methods=["POST"]),
-                Route("/{path:path}", self._forward, methods=["GET", "POST"]),
+                Route("/{path:path}", self._forward, methods=list(METHODS)),
             ],
-            middleware=guard(keys, options, Metrics(), methods=["GET", "POST"]),
+            middleware=guard(keys, options, Metrics()),
         )
 
     async def _forward(self, request: Request) -> Response:

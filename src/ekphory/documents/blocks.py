@@ -142,7 +142,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class NoteFacts:
-    """What the front matter of a note says about all of it.
+    """What a document says about all of it: the front matter of a note, the date of any.
 
     Attributes:
         metadata: Its entries; those of a list joined into one text.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ekphory.documents.blocks import Block, BlockKind, Read, SkippedPart, from_docs_extra
+from ekphory.documents.blocks import Block, BlockKind, NoteFacts, Read, SkippedPart, from_docs_extra
+from ekphory.documents.notes import read_date
 from ekphory.documents.settings import ReadingSettings
 from ekphory.documents.text import decode, read_bytes
 
@@ -26,6 +28,8 @@ _BLOCKS = frozenset(
     "address article aside blockquote body center dd details div dl dt fieldset figcaption figure "
     "form header hgroup hr html legend li main p section summary tbody td tfoot th thead tr".split()
 )
+_DATES = ("article:published_time", "date", "dcterms.created", "dc.date")
+"""Names of `meta` elements that tell when a page was published; the first one counts."""
 _LISTS = ("ul", "ol", "menu", "dir")
 _LEAST_SHARE = 0.5
 _FEWEST_LINKS = 3
@@ -53,7 +57,7 @@ def read_html(path: Path, settings: ReadingSettings) -> Iterator[Read]:
         yield text
 
 
-def parse_page(text: str) -> Iterator[Block | SkippedPart]:
+def parse_page(text: str) -> Iterator[Block | SkippedPart | NoteFacts]:
     """Return the blocks of a page; their lines are counted from its tags."""
     with from_docs_extra("Reading HTML files"):
         from lxml import etree
@@ -66,6 +70,8 @@ def parse_page(text: str) -> Iterator[Block | SkippedPart]:
         return
     main = _find_main_part(page)
     walk = _Walk()
+    if dates := _read_dates(page):
+        yield NoteFacts(dates=dates)
     if next(main.iter("h1"), None) is None and (title := _read_title(page)):
         yield Block(title, "heading", 1, 1, level=1, title=title)
     yield from walk.blocks(main)
@@ -94,6 +100,16 @@ def _find_main_part(page: Element) -> Element:
     if len(articles) == 1 and _measure_text(articles[0]) >= _LEAST_SHARE * _measure_text(whole):
         return articles[0]
     return whole
+
+
+def _read_dates(page: Element) -> dict[str, datetime]:
+    """Return the date that a page's `meta` elements tell, as when it was published."""
+    told = {
+        str(each.get("property") or each.get("name")).lower(): read_date(each.get("content"))
+        for each in page.iter("meta")
+    }
+    found = next(filter(None, map(told.get, _DATES)), None)
+    return {} if found is None else {"date": found}
 
 
 def _read_title(page: Element) -> str:

@@ -42,7 +42,7 @@ def part_front_matter(text: str) -> tuple[list[NoteFacts | SkippedPart], str]:
     if entries is None:
         return [SkippedPart("front matter that is not YAML")], below
     metadata = _gather_entries(entries)
-    dates = {name: moment for name in _DATES if (moment := _read_date(metadata.get(name)))}
+    dates = {name: moment for name in _DATES if (moment := read_date(metadata.get(name)))}
     unread = [name for name in _DATES if name in metadata and name not in dates]
     told = [SkippedPart(f"{name} that is not ISO 8601") for name in unread]
     marked = {name: read_marks(text) for name, text in metadata.items() if isinstance(text, str)}
@@ -99,7 +99,8 @@ def _read_scalar(name: str, text: str) -> Scalar:
     return value if usable else text
 
 
-def _read_date(value: object) -> datetime | None:
+def read_date(value: object) -> datetime | None:
+    """Return the moment that a document names; None where it names none that can be read."""
     try:
         return to_utc(value, field="date") if isinstance(value, str) else None
     except InvalidInput:

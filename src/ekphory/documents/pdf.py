@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,12 +17,14 @@ import numpy as np
 from ekphory.documents.blocks import (
     Block,
     BlockKind,
+    NoteFacts,
     Problem,
     Read,
     SkippedPart,
     from_docs_extra,
     is_dense,
 )
+from ekphory.documents.notes import read_date
 from ekphory.documents.settings import PageReader, Picture, ReadingSettings
 from ekphory.errors import MissingExtra, ServiceError
 
@@ -266,6 +269,7 @@ _FEWEST_SIGNS = 16
 _MOST_BOOKMARKS = 10_000
 _WRONG_PASSWORD = 4
 _ENDS = (".", "!", "?", ":", "。", "！", "？")
+_DATE = re.compile(r"(?:D:)?(?P<date>\d{8})(?P<time>\d{4}(?:\d\d)?)?(?P<zone>[+-]\d\d'?\d\d)?")
 Outline = dict[int, list[tuple[int, str]]]
 """Level and title of the bookmarks by page, from 0."""
 
@@ -283,7 +287,18 @@ def read_pdf(path: Path, settings: ReadingSettings) -> Iterator[Read]:
         if len(document) == 0:
             yield Problem("the PDF has no pages. Save it again from its source.")
             return
+        if created := _read_creation_date(document):
+            yield NoteFacts(dates={"created": created})
         yield from _Reading(document, settings.page_reader).blocks()
+
+
+def _read_creation_date(document: PdfDocument) -> datetime | None:
+    """Return when a PDF says that it was made, as in `D:20260102030405+01'00'`; in UTC without."""
+    found = _DATE.match(document.get_metadata_dict().get("CreationDate", ""))
+    if found is None:
+        return None
+    date, time, zone = found["date"], (found["time"] or "").ljust(6, "0"), found["zone"] or ""
+    return read_date(f"{date}T{time}{zone.replace(chr(39), '')}")
 
 
 def _explain_refusal(error: Exception) -> Problem:

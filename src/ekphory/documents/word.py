@@ -5,10 +5,19 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ekphory.documents.blocks import Block, BlockKind, Problem, Read, SkippedPart, from_docs_extra
+from ekphory.documents.blocks import (
+    Block,
+    BlockKind,
+    NoteFacts,
+    Problem,
+    Read,
+    SkippedPart,
+    from_docs_extra,
+)
 from ekphory.documents.settings import ReadingSettings
 
 if TYPE_CHECKING:
@@ -26,6 +35,8 @@ _SIGNS = (
 )
 _BLANKS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _DEEPEST_STYLE = 10
+_OF_THE_TEMPLATE = datetime(2013, 12, 23, 23, 15, tzinfo=UTC)
+"""What python-docx says of every file that is made by it and not dated."""
 
 
 def read_word(path: Path, _settings: ReadingSettings) -> Iterator[Read]:
@@ -41,6 +52,7 @@ def read_word(path: Path, _settings: ReadingSettings) -> Iterator[Read]:
     try:
         document = docx.Document(str(path))
         blocks = list(_read_blocks(document))
+        created = document.core_properties.created
     except (
         *(PackageNotFoundError, LxmlError, zipfile.BadZipFile, zlib.error, OSError),
         *(KeyError, ValueError, AttributeError, TypeError, NotImplementedError),
@@ -48,6 +60,8 @@ def read_word(path: Path, _settings: ReadingSettings) -> Iterator[Read]:
         reason = f"{type(error).__name__}: {error}"
         yield Problem(f"not a readable .docx file ({reason}). {_SAVE_AGAIN}")
         return
+    if created is not None and created.replace(tzinfo=UTC) != _OF_THE_TEMPLATE:
+        yield NoteFacts(dates={"created": created.replace(tzinfo=UTC)})
     yield from blocks
 
 

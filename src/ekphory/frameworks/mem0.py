@@ -38,7 +38,11 @@ from ekphory.filters.tree import (
 from ekphory.importers.memory_products import from_scalars, stored_name, to_scalars
 from ekphory.memory import Memory as Store
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.loading import load_configured_reranker, load_embedder
+from ekphory.models.loading import (
+    load_configured_embedder,
+    load_configured_reranker,
+    load_embedder,
+)
 from ekphory.models.reranker import RerankingModel
 from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.scope import SCOPE_FIELDS, Scope
@@ -395,9 +399,7 @@ class Memory:
         settings = read_settings()
         self._path = settings.store if path is None else path
         _warn_of_unused(config, self._path)
-        self._embedder = embedder or load_embedder(
-            settings.embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
-        )
+        self._embedder = embedder or load_configured_embedder(settings) or load_embedder()
         self._reranker = reranker or load_configured_reranker(settings)
         self._bound = Scope(org=org, project=project)
         self._all = self._open(self._bound)

@@ -21,7 +21,8 @@ from ekphory.prompting.injection import find_injection
 from ekphory.scope import SCOPE_FIELDS, Scope
 from ekphory.search import SearchResult
 from ekphory.server.auth import Caller
-from ekphory.service.handles import Handles, load_models
+from ekphory.service.configuration import read_configuration
+from ekphory.service.handles import Handles
 from ekphory.service.learning import ExtractionSettings, read_learnt
 from ekphory.service.memory_service import MemoryService
 from ekphory.types import DEFAULT_POOL, Hit, MemoryRecord, MemoryType, Scalar, TimeUse, Trace
@@ -134,9 +135,9 @@ class Memories:
         """
         self._store = settings.store
         self._catalog = catalog
-        self._learnt = read_learnt(settings.extraction)
         self._service: MemoryService | None = None
-        self._models = load_models(settings)
+        self._models, self._document, learnt = read_configuration(settings)
+        self._learnt = read_learnt(learnt)
         self._turn = nullcontext() if turn is None else turn
         self._opening = threading.Lock()
         self._handles: Handles | None = None
@@ -166,6 +167,7 @@ class Memories:
                 models=self._models,
                 catalog=self._catalog,
                 extraction=ExtractionSettings(learnt=self._learnt),
+                document=self._document,
             )
         return self._service
 

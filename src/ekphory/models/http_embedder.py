@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +29,6 @@ BATCH_SIZE = 64
 MAX_TOKENS = 512
 """Window of the model, in tokens that are counted with a margin."""
 QUERY_CACHE = 1024
-_REVISION = f"http-{hashlib.sha256(bytes(1)).hexdigest()[:16]}"
-"""Of a model whose weights are not seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +38,24 @@ class HttpSettings:
     Attributes:
         model: The model's name, sent with every request and part of the embedder's identity.
         api_key: Sent as a bearer token; never shown.
+        dimensions: How long a vector is wanted; None for the model's own length.
+        query_prefix: Put before every query, such as `query: `.
+        passage_prefix: Put before every passage.
         service: How the service is called.
     """
 
     model: str = "default"
     api_key: str | None = field(default=None, repr=False)
+    dimensions: int | None = None
+    query_prefix: str = ""
+    passage_prefix: str = ""
     service: ServiceSettings = DEFAULT_SERVICE_SETTINGS
+
+    @property
+    def revision(self) -> str:
+        """Of a model whose weights are not seen: a hash of the prefixes."""
+        prefixes = f"{self.query_prefix}\0{self.passage_prefix}"
+        return f"http-{hashlib.sha256(prefixes.encode()).hexdigest()[:16]}"
 
 
 DEFAULT_SETTINGS = HttpSettings()
@@ -78,7 +89,7 @@ class HttpEmbedder:
         self._transport = JsonTransport(self._service, settings=settings.service)
         self._queries = VectorCache(QUERY_CACHE)
         dimension = self._request(["dimension"]).shape[1]
-        self.identity = EmbedderIdentity(settings.model, _REVISION, dimension)
+        self.identity = EmbedderIdentity(settings.model, settings.revision, dimension)
 
     def __repr__(self) -> str:
         return f"HttpEmbedder({shown(self._service.url)!r}, {self._settings!r})"
@@ -89,8 +100,11 @@ class HttpEmbedder:
         Raises:
             ServiceError: The service failed after all repeats, or its answer is malformed.
         """
+        return self._encode(texts, self._settings.passage_prefix)
+
+    def _encode(self, texts: Sequence[str], prefix: str) -> FloatMatrix:
         parts = [
-            self._request(list(texts[start : start + BATCH_SIZE]))
+            self._request([prefix + text for text in texts[start : start + BATCH_SIZE]])
             for start in range(0, len(texts), BATCH_SIZE)
         ]
         if not parts:
@@ -104,14 +118,15 @@ class HttpEmbedder:
 
     def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed queries; the vectors of the last ones are kept and not asked for again."""
-        return self._queries.encode(texts, missing=self.encode)
+        prefix = self._settings.query_prefix
+        return self._queries.encode(texts, missing=lambda asked: self._encode(asked, prefix))
 
     def windows(self, text: str, *, prefix: str = "") -> list[str]:
         """Split `prefix + text` into pieces that fit the model, by a count on the safe side.
 
         Of a prefix no more is kept than fits half a window.
         """
-        room = MAX_TOKENS - 2
+        room = MAX_TOKENS - 2 - len(overestimate_tokens(self._settings.passage_prefix))
         return split_behind_prefix(text, prefix, room=room, tokenise=overestimate_tokens)
 
     def close(self) -> None:
@@ -119,7 +134,10 @@ class HttpEmbedder:
         self._transport.close()
 
     def _request(self, texts: list[str]) -> FloatMatrix:
-        content = self._transport.post({"model": self._settings.model, "input": texts})
+        body: dict[str, Any] = {"model": self._settings.model, "input": texts}
+        if self._settings.dimensions is not None:
+            body["dimensions"] = self._settings.dimensions
+        content = self._transport.post(body)
         try:
             ordered = sorted(content["data"], key=lambda row: int(row["index"]))
             numbers = [int(row["index"]) for row in ordered]

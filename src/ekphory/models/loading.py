@@ -97,6 +97,9 @@ def load_embedder(
     *,
     model: str | None = None,
     api_key: str | None = None,
+    dimensions: int | None = None,
+    query_prefix: str = "",
+    passage_prefix: str = "",
 ) -> EmbeddingModel:
     """Load an embedder.
 
@@ -112,6 +115,9 @@ def load_embedder(
         name_or_path_or_url: See the table.
         model: Name of the model to ask a service for; None for `default`.
         api_key: The service's key.
+        dimensions: How long a service's vectors are to be; None for the model's own length.
+        query_prefix: What a service is sent before every query; other models have their own.
+        passage_prefix: What it is sent before every passage.
 
     Raises:
         InvalidInput: The name is empty, or names a path that does not exist.
@@ -121,7 +127,17 @@ def load_embedder(
     """
     name = str(name_or_path_or_url or "").strip()
     if name.lower().startswith(_SCHEMES):
-        return HttpEmbedder(name, settings=HttpSettings(model=model or "default", api_key=api_key))
+        settings = HttpSettings(
+            model=model or "default",
+            api_key=api_key,
+            dimensions=dimensions,
+            query_prefix=query_prefix,
+            passage_prefix=passage_prefix,
+        )
+        return HttpEmbedder(name, settings=settings)
+    if query_prefix or passage_prefix:
+        problem = "prefixes are for an embedding service; this model has its own"
+        raise InvalidInput("embedder", name, problem, "Leave the prefixes out")
     return load_local_embedder(name_or_path_or_url)
 
 
@@ -420,7 +436,11 @@ def load_configured_embedder(settings: Settings) -> EmbeddingModel | None:
     if settings.embedder is None:
         return None
     return load_embedder(
-        settings.embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
+        settings.embedder,
+        model=settings.embedder_model,
+        api_key=settings.embedder_api_key,
+        query_prefix=settings.embedder_query_prefix or "",
+        passage_prefix=settings.embedder_passage_prefix or "",
     )
 
 

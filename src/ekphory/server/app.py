@@ -16,6 +16,7 @@ from ekphory.server.options import ServerOptions
 from ekphory.server.request_log import ASSETS, Metrics
 from ekphory.server.routes import (
     capture,
+    configuration,
     inspect,
     memories,
     models,
@@ -46,7 +47,7 @@ _ROUTERS = (
     semantic.categories_router,
     semantic.extraction_router,
     memories.episodic_config_router,
-    system.server_config_router,
+    configuration.server_config_router,
     models.rerank_router,
     models.embeddings_router,
     inspect.inspect_router,
@@ -86,9 +87,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        middleware=guard(service.keys, options, metrics, methods=["GET", "POST"])
-        if layers is None
-        else layers,
+        middleware=guard(service.keys, options, metrics) if layers is None else layers,
     )
     app.state.service = service
     app.state.metrics = metrics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -306,16 +306,17 @@ class LoadLimit:
         )
 
 
-def guard(
-    keys: AccessKeys, options: ServerOptions, metrics: Metrics, *, methods: Sequence[str]
-) -> list[Middleware]:
+METHODS = ("GET", "POST", "PUT", "DELETE")
+"""What paths take, and pages of other hosts may use."""
+
+
+def guard(keys: AccessKeys, options: ServerOptions, metrics: Metrics) -> list[Middleware]:
     """Return the layers that log, let in and limit, the outermost first.
 
     Args:
         keys: Those of the catalog.
         options: Who may come in, and how much at a time.
         metrics: What requests are counted in.
-        methods: What pages of other hosts may use.
     """
     layers = [
         Middleware(RequestLog, metrics=metrics),
@@ -326,7 +327,7 @@ def guard(
         cors = Middleware(
             CORSMiddleware,
             allow_origins=options.origins,
-            allow_methods=methods,
+            allow_methods=METHODS,
             allow_headers=["*"],
         )
         layers.insert(1, cors)

@@ -24,7 +24,8 @@ from ekphory.server.app import create_app
 from ekphory.server.limits import TimedConfig
 from ekphory.server.options import VARIABLE, ServerOptions
 from ekphory.server.request_log import LOG, Application
-from ekphory.service.handles import catalog_file, load_models
+from ekphory.service.configuration import read_configuration
+from ekphory.service.handles import catalog_file
 from ekphory.service.learning import ExtractionSettings, read_learnt
 from ekphory.service.memory_service import MemoryService
 
@@ -176,12 +177,13 @@ def application_of(options: ServerOptions) -> FastAPI:
     settings = read_settings()
     if options.embedder is not None:
         settings = replace(settings, embedder=options.embedder)
-    models = load_models(settings)
+    models, document, learnt = read_configuration(settings)
     service = MemoryService(
         options.store,
         models=models,
         catalog=options.catalog,
-        extraction=ExtractionSettings(learnt=read_learnt(settings.extraction)),
+        extraction=ExtractionSettings(learnt=read_learnt(learnt)),
+        document=document,
     )
     return create_app(service, options)
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from uuid import UUID, uuid5
 
+from ekphory.agent.provider import AgentOptions
 from ekphory.catalog.database import Database, NotThere
 from ekphory.catalog.projects import EpisodicSwitches
 from ekphory.errors import MemoryNotFound
@@ -31,6 +32,7 @@ from ekphory.filters.tree import (
 from ekphory.memory import Memory
 from ekphory.scope import SCOPE_FIELDS
 from ekphory.search import MOST_HITS, SearchResult
+from ekphory.service.configuration import Configuration
 from ekphory.service.handles import Handles, Place
 from ekphory.service.summary import MOST_SUMMARISED, Summaries
 from ekphory.store.protocol import Order
@@ -386,16 +388,17 @@ def around(
 
 # The verbs of episodic memory.
 
-SHORT_TERM_EPISODES = 20
-"""Most of the newest episodes that come with every search."""
 _SESSION_KEY = "session_id"
 
 
 class Episodes:
     """The verbs of episodic memory."""
 
-    def __init__(self, handles: Handles, uids: Uids, summaries: Summaries) -> None:
+    def __init__(
+        self, handles: Handles, uids: Uids, summaries: Summaries, configuration: Configuration
+    ) -> None:
         self._handles = handles
+        self._configuration = configuration
         self._uids = uids
         self._summaries = summaries
 
@@ -431,20 +434,23 @@ class Episodes:
         """
         condition = self._uids.read_filter(place, query.filter)
         with self._handles.episodes(place, surface="server") as memory:
-            most = min(query.limit, SHORT_TERM_EPISODES) if switches.short_term else 0
+            capacity = self._configuration.short_term_episodes()
+            most = min(query.limit, capacity) if switches.short_term else 0
             newest = _newest(memory, condition, most) if most else ()
             # With fewer there was nothing before them.
             full = len(newest) == most > 0
             summary = self._summarise(place, memory, condition, newest) if full else ""
             if not switches.long_term:
                 return FoundEpisodes((), tuple(map(Episode, newest)), summary, None)
+            follows = query.agent_mode and bool(query.text.strip())
             result = memory.search(
                 query.text,
                 # So many more that as many are left without the newest.
                 k=min(query.limit + len(newest), MOST_HITS),
                 filter=condition,
                 min_score=query.min_score,
-                agent_mode=query.agent_mode and bool(query.text.strip()),
+                agent_mode=follows,
+                agent_options=self._agent_options() if follows else None,
             )
             scores = {hit.id: hit.score for hit in result}
             recent = {record.id for record in newest}
@@ -466,6 +472,9 @@ class Episodes:
             summary,
             result,
         )
+
+    def _agent_options(self) -> AgentOptions:
+        return AgentOptions(settings=self._configuration.agent(), stage_results="trace")
 
     def _summarise(
         self,

@@ -16,6 +16,7 @@ import filelock
 from ekphory.catalog.extraction import ExtractionJob, ExtractionQueue, FailedExtraction
 from ekphory.errors import EkphoryError, InvalidInput, ServiceError, StoreClosed, StoreError
 from ekphory.http_service import ServiceRefusal, ServiceUnavailable
+from ekphory.service.configuration import Configuration
 from ekphory.service.extractor import Extractor
 from ekphory.service.handles import Place
 from ekphory.service.learning import ExtractionSettings
@@ -79,6 +80,7 @@ class Extraction:
         self,
         queue: ExtractionQueue,
         extractor: Extractor | None,
+        configuration: Configuration,
         *,
         folder: Path,
         settings: ExtractionSettings,
@@ -88,10 +90,12 @@ class Extraction:
         Args:
             queue: What is to be done.
             extractor: Does it; None where nothing is ever learnt.
+            configuration: Says whether there is a language model now, and what it waits for.
             folder: Where the processes of one catalog agree on which of them works.
             settings: How often and how long something is tried.
         """
         self._queue = queue
+        self._configuration = configuration
         self._settings = settings
         self._turn = filelock.FileLock(folder / LOCK_FILE, blocking=False, thread_local=False)
         self._woken = threading.Event()
@@ -111,10 +115,14 @@ class Extraction:
         Where the catalog cannot take them, that is logged and counted: they are stored all the
         same.
         """
-        if self._extractor is None or not episodes:
+        if not self._may_learn() or not episodes:
             return
+        least, seconds = self._configuration.trigger()
+        due = time.time() + seconds if least > 1 else 0
         try:
-            self._queue.add(place.owner, place.reach, episodes)
+            self._queue.add(place.owner, place.reach, episodes, due=due)
+            if least > 1:
+                self._queue.let_begin(place.owner, least=least)
         except StoreError as error:
             with self._counting:
                 self._unqueued[place.owner] += len(episodes)
@@ -130,7 +138,7 @@ class Extraction:
         with self._counting:
             unqueued = self._unqueued.total() if owner is None else self._unqueued[owner]
         return ExtractionState(
-            enabled=self._extractor is not None,
+            enabled=self._may_learn(),
             waiting=waiting,
             failed=failed,
             unqueued=unqueued,
@@ -170,7 +178,8 @@ class Extraction:
         """Do the next job, or wait for one."""
         self._woken.clear()
         try:
-            job = self._queue.next(time.time()) if self._has_turn() else None
+            may = self._may_learn() and self._has_turn()
+            job = self._queue.next(time.time()) if may else None
             if job is None:
                 self._woken.wait(self._settings.poll)
             elif self._extractor is not None:
@@ -179,6 +188,9 @@ class Extraction:
             self._stopping.set()
         except (ServiceError, StoreError) as error:
             self._stand_still(error)
+
+    def _may_learn(self) -> bool:
+        return self._extractor is not None and self._configuration.may_learn()
 
     def _has_turn(self) -> bool:
         if self._turn.is_locked:

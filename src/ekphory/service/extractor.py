@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -31,7 +31,7 @@ from ekphory.service.learning import (
     read_mergers,
 )
 from ekphory.service.semantic import Feature
-from ekphory.service.sets import Category, Tag
+from ekphory.service.sets import Category, SemanticSet, Tag
 from ekphory.types import MemoryRecord
 
 # The prompts: a task in our words, and beside it stored text as data.
@@ -161,13 +161,14 @@ class Extractor:
 
     def __init__(
         self,
-        chat: Chat,
+        chat: Callable[[SemanticSet], Chat | None],
         queue: ExtractionQueue,
         *,
         handles: Handles,
         learning: Learning,
         consolidations: Consolidations,
     ) -> None:
+        """Take what is needed; `chat` returns the language model of a set, None without one."""
         self._chat = chat
         self._queue = queue
         self._handles = handles
@@ -220,13 +221,15 @@ class Extractor:
 
     def _learn(self, task: _Task, target: Target) -> bool:
         """Ask what the message changes for a target; return whether that is anything."""
-        changed = False
+        chat, changed = self._chat(target.owner), False
+        if chat is None:
+            return False
         for number, part in enumerate(message_parts(task.episode)):
             step = _step(target, number)
             if step in task.job.done:
                 continue
             noted = self._learning.noted(target, like=part["text"], limit=_MOST_NOTED)
-            answer = self._chat.complete_json(
+            answer = chat.complete_json(
                 learning_prompt(target.category, target.tags, noted, part),
                 answer_schema(target.tags),
                 options=OPTIONS,
@@ -268,8 +271,11 @@ class Extractor:
 
         What was learnt stands already: a message must not fail, nor others wait, for its order.
         """
+        chat = self._chat(target.owner)
+        if chat is None:
+            return []
         try:
-            answer = self._chat.complete_json(
+            answer = chat.complete_json(
                 merging_prompt(target.category, tag, features), MERGING_SCHEMA, options=OPTIONS
             )
             return read_mergers(answer, features)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
+from urllib.parse import quote
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel, FloatMatrix
 from ekphory.models.loading import (
     load_configured_chat,
+    load_configured_embedder,
     load_configured_reranker,
     load_embedder,
 )
@@ -140,20 +143,43 @@ class ServiceModels:
             return self.embedder.encode_query(texts)
         return _mean_of_windows(self.embedder, texts)
 
-    def check_names(self, *, embedder: str = "", reranker: str = "", llm: str = "") -> None:
-        """Check that a caller asks for models that are there.
+    def of_project(self, place: Place) -> ChosenModels:
+        """Return none but these, whatever the project."""
+        del place
+        return OWN_MODELS
 
-        Raises:
-            InvalidInput: There is none of that name.
-        """
-        self._check("embedder", embedder, self.embedder_name)
-        self._check("reranker", reranker, self.reranker_name)
-        self._check("llm", llm, "" if self.chat is None else self.chat.name)
+    def chosen(self, embedder: str, reranker: str = "") -> ChosenModels:
+        """Return none but these, whatever is named."""
+        del embedder, reranker
+        return OWN_MODELS
 
-    def _check(self, field: str, asked: str, there: str) -> None:
-        if asked not in (*DEFAULT_NAMES, there):
-            known = f"{there!r} or leave it empty" if there else "nothing: none is configured"
-            raise InvalidInput(field, asked, "must be a model that is here", f"Give {known}")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenModels:
+    """Models that take the place of a service's own for some memories.
+
+    Attributes:
+        embedder: None for the service's own.
+        folder: What the store of that embedder's vectors is called; empty for the main store.
+        reranker: None for the service's own.
+    """
+
+    embedder: EmbeddingModel | None = None
+    folder: str = ""
+    reranker: RerankingModel | None = None
+
+
+OWN_MODELS = ChosenModels()
+
+
+class ModelChoice(Protocol):
+    """Says which models are used for what."""
+
+    def of_project(self, place: Place) -> ChosenModels:
+        """Return the models of a project."""
+
+    def chosen(self, embedder: str, reranker: str = "") -> ChosenModels:
+        """Return models by their names."""
 
 
 def load_models(settings: Settings) -> ServiceModels:
@@ -164,9 +190,7 @@ def load_models(settings: Settings) -> ServiceModels:
         ModelError: A model cannot be loaded.
     """
     pipeline = preset(settings.preset)
-    embedder = load_embedder(
-        settings.embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
-    )
+    embedder = load_configured_embedder(settings) or load_embedder()
     if settings.reranker is None and settings.chat_url is None:
         return ServiceModels(embedder=embedder, reranker=bundled_reranker(), preset=pipeline)
     return ServiceModels(
@@ -197,31 +221,43 @@ def _mean_of_windows(embedder: EmbeddingModel, texts: Sequence[str]) -> FloatMat
 # Handles on one store.
 
 
+EMBEDDERS_FOLDER = "embedders"
+"""Where, in a store's directory, the stores of other embedders' vectors lie, each by its name."""
+
+
 class Handles:
     """Opens handles on one store, which stays open as long as this does.
 
-    A handle costs microseconds: all of them share the store, its writer and its snapshots.
+    A handle costs microseconds: all of them share the store, its writer and its snapshots. A store
+    holds vectors of one embedder; memories of another lie in a store of their own inside of it.
     """
 
-    def __init__(self, store: str | Path, models: ServiceModels) -> None:
+    def __init__(
+        self, store: str | Path, models: ServiceModels, choice: ModelChoice | None = None
+    ) -> None:
         self._store = store
         self._models = models
+        self._choice: ModelChoice = choice or models
         # To a handle, no reranker means the bundled one.
         self._reranker = models.reranker or (bundled_reranker() and "none")
-        self._keeping_open = Memory(store, embedder=models.embedder)
+        self._keeping_open = {"": Memory(store, embedder=models.embedder)}
+        self._embedders: dict[str, EmbeddingModel | None] = {}
+        self._opening = threading.Lock()
 
-    def open(self, scope: Scope, *, surface: Surface | None = None) -> Memory:
+    def open(
+        self, scope: Scope, *, surface: Surface | None = None, chosen: ChosenModels = OWN_MODELS
+    ) -> Memory:
         """Open a handle on a scope, to be closed after use; its searches come from `surface`."""
         models = self._models
         memory = Memory(
-            self._store,
+            self._keep_open(chosen),
             org=scope.org,
             project=scope.project,
             agent=scope.agent,
             user=scope.user,
             session=scope.session,
-            embedder=models.embedder,
-            reranker=self._reranker,
+            embedder=chosen.embedder or models.embedder,
+            reranker=chosen.reranker or self._reranker,
             chat=models.chat,
             preset=models.preset,
         )
@@ -230,11 +266,33 @@ class Handles:
 
     def episodes(self, place: Place, *, surface: Surface | None = None) -> Memory:
         """Open a handle on what was said in a project."""
-        return self.open(Scope(org=place.org, project=place.project), surface=surface)
+        scope = Scope(org=place.org, project=place.project)
+        return self.open(scope, surface=surface, chosen=self._choice.of_project(place))
 
-    def features(self, org: str, project: str | None) -> Memory:
-        """Open a handle on the features of a project's sets, or of its organisation's own."""
-        return self.open(Scope(org=org, project=(project or "") + FEATURES))
+    def features(self, org: str, project: str | None, embedder: str = "") -> Memory:
+        """Open a handle on the features of a project's sets, or of its organisation's own.
+
+        Args:
+            org, project: Whose they are.
+            embedder: The name of the one that the sets use; empty for the service's own.
+        """
+        scope = Scope(org=org, project=(project or "") + FEATURES)
+        return self.open(scope, chosen=self._choice.chosen(embedder))
+
+    def _keep_open(self, chosen: ChosenModels) -> str | Path:
+        """Let the store of these vectors stay open, and return where it is."""
+        if not chosen.folder:
+            return self._store
+        name = quote(chosen.folder, safe="")
+        path = f"{str(self._store).rstrip('/')}/{EMBEDDERS_FOLDER}/{name}"
+        with self._opening:
+            if self._embedders.get(name) is not chosen.embedder:
+                # Another one of that name: the service has moved, say, or its key was changed.
+                if name in self._keeping_open:
+                    self._keeping_open.pop(name).close()
+                self._keeping_open[name] = Memory(path, embedder=chosen.embedder)
+                self._embedders[name] = chosen.embedder
+        return path
 
     def list_places(self) -> list[Place]:
         """Return the projects whose memories the store holds, by name, without their features."""
@@ -250,14 +308,14 @@ class Handles:
         with self.episodes(place) as memory:
             return memory.count() > 0
 
-    def recorded(self) -> RecordedSearches:
-        """Return the recorded searches of the store."""
-        with self.engine() as engine:
+    def recorded(self, place: Place | None = None) -> RecordedSearches:
+        """Return the recorded searches of a project's store; None for the main store's."""
+        with self.engine(place) as engine:
             return RecordedSearches(engine.uri)
 
     def health(self) -> StoreHealth:
         """Measure the whole store, all scopes together."""
-        return self._keeping_open.health()
+        return self._keeping_open[""].health()
 
     def upkeep_fails(self) -> bool:
         """Whether upkeep has failed and not succeeded since."""
@@ -265,14 +323,19 @@ class Handles:
             return engine.writer.upkeep_failure is not None
 
     @contextmanager
-    def engine(self) -> Iterator[Engine]:
-        """Join the open store below its verbs; every read there takes a scope's predicate."""
-        joined = acquire(self._store, self._models.embedder)
+    def engine(self, place: Place | None = None) -> Iterator[Engine]:
+        """Join the open store of a project, None for the main one, below its verbs.
+
+        Every read there takes a scope's predicate.
+        """
+        chosen = OWN_MODELS if place is None else self._choice.of_project(place)
+        joined = acquire(self._keep_open(chosen), chosen.embedder or self._models.embedder)
         try:
             yield joined
         finally:
             release(joined)
 
     def close(self) -> None:
-        """Let the store close, once every write has been finished."""
-        self._keeping_open.close()
+        """Let the stores close, once every write has been finished."""
+        for each in self._keeping_open.values():
+            each.close()

@@ -580,7 +580,7 @@ class Inspection:
     def outline(self, place: Place, selection: Selection) -> OutlineAnswer:
         """Count a project's memories by facet, importance and time."""
         scope = _scope_of(place)
-        with self._handles.engine() as engine:
+        with self._handles.engine(place) as engine:
             store = engine.store
             store.version()
             columns = store.scan_fields(in_view(scope, EVERYTHING), _COLUMNS)
@@ -648,7 +648,7 @@ class Inspection:
             MemoryNotFound: The project holds no such memory.
             InvalidInput: It is an earlier version.
         """
-        with self._handles.engine() as engine:
+        with self._handles.engine(place) as engine:
             kept = read_exported(engine, _scope_of(place), memory_id)
         with self._handles.episodes(place) as memory:
             memory.forget(memory_id, purge=purge)
@@ -697,12 +697,13 @@ class Inspection:
         Raises:
             NotThere: There is no such record.
         """
-        record = self._handles.recorded().find(which, number)
+        place = Place(which.org, which.project)
+        record = self._handles.recorded(place).find(which, number)
         if record is None:
             raise NotThere("There is no such search, or it is not recorded any more.")
         told = record.content["hits"]
         ids = tuple(hit["id"] for hit in told)
-        with self._handles.episodes(Place(which.org, which.project)) as memory:
+        with self._handles.episodes(place) as memory:
             found = memory.list(filter=In(Field("id"), ids), limit=MOST_HITS) if ids else []
         there = {(each.id, get_owner(each)): each for each in found}
         pairs = [(hit, there.get((hit["id"], tuple(hit["owner"])))) for hit in told]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from ekphory.catalog.access_keys import AccessKeys
-from ekphory.catalog.database import Database, NotThere
+from ekphory.catalog.database import AlreadyThere, Database, NotThere
 from ekphory.catalog.extraction import Consolidations, ExtractionQueue
 from ekphory.catalog.projects import (
     EpisodicSwitches,
@@ -18,14 +19,16 @@ from ekphory.catalog.projects import (
     StoredTrace,
     Traces,
 )
+from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
 from ekphory.recorded_searches import RecordedIn, RecordedSearches
 from ekphory.scope import Scope
 from ekphory.search import SearchResult
+from ekphory.service.configuration import LEARNING_MODEL, SET_EMBEDDER, SUMMARY_MODEL, Configuration
 from ekphory.service.episodes import EpisodeQuery, Episodes, FoundEpisodes, Uids
 from ekphory.service.extraction import Extraction
 from ekphory.service.extractor import Extractor
-from ekphory.service.handles import Handles, Place, ServiceModels, catalog_file
+from ekphory.service.handles import DEFAULT_NAMES, Handles, Place, ServiceModels, catalog_file
 from ekphory.service.inspection import Inspection
 from ekphory.service.learning import ExtractionSettings, Learning
 from ekphory.service.semantic import Feature, Features
@@ -109,7 +112,8 @@ class MemoryService:
     """A store and its catalog. Safe to use from several threads, beside other processes.
 
     Attributes:
-        models: What embeds, reranks and answers.
+        models: What embeds, reranks and answers, where nothing else is configured.
+        configuration: What else is.
         projects, keys: Tables of the catalog.
         episodes, features, sets, categories: The verbs of each kind of memory.
         extraction: Features learnt from episodes, in the background.
@@ -124,6 +128,7 @@ class MemoryService:
         models: ServiceModels,
         catalog: Path | None = None,
         extraction: ExtractionSettings | None = None,
+        document: Mapping[str, Any] | None = None,
         publish: Callable[[bytes], None] | None = None,
     ) -> None:
         """Open the store and the catalog, and make them where there are none.
@@ -132,7 +137,8 @@ class MemoryService:
             store: A directory, or any Lance URI.
             models: What the service holds.
             catalog: The catalog's file; None for one in the store's directory.
-            extraction: How features are learnt where the models include a language model.
+            extraction: How features are learnt where there is a language model.
+            document: The sections of a configuration file, as `read_configuration` returns them.
             publish: As `Database` takes it, for what cannot be made again.
 
         Raises:
@@ -141,8 +147,9 @@ class MemoryService:
         """
         path = catalog_file(store, catalog)
         self.models = models
-        self._handles = Handles(store, models)
         self._database = Database(path, publish=publish)
+        self.configuration = Configuration(self._database, models, document)
+        self._handles = Handles(store, models, self.configuration)
         # What can be made again need not outlive a power loss, and so is written in microseconds.
         self._lasting_less = Database(path, durability="crash")
         self._traces = Traces(self._lasting_less)
@@ -151,10 +158,11 @@ class MemoryService:
         # Asked for every request: never to wait behind a write of this process.
         self._key_database = Database(path)
         self.keys = AccessKeys(self._key_database)
-        self._summaries = Summaries(models.chat)
-        self.episodes = Episodes(self._handles, self.uids, self._summaries)
+        self._summaries = Summaries(partial(self.configuration.chat, *SUMMARY_MODEL))
+        self.episodes = Episodes(self._handles, self.uids, self._summaries, self.configuration)
         self.inspection = Inspection(self._handles, self.uids)
-        self.sets = SemanticSets(self._database, models)
+        new_embedder = partial(self.configuration.new_embedder, *SET_EMBEDDER)
+        self.sets = SemanticSets(self._database, new_embedder)
         self.categories = Categories(self._database, self.sets)
         self.features = Features(self._handles, self.sets)
         self.extraction = self._extraction(path.parent, extraction or ExtractionSettings())
@@ -171,9 +179,9 @@ class MemoryService:
         """Measure the whole store, all projects together."""
         return self._handles.health()
 
-    def recorded(self) -> RecordedSearches:
-        """Return the recorded searches of the store, of all projects together."""
-        return self._handles.recorded()
+    def recorded(self, which: RecordedIn) -> RecordedSearches:
+        """Return the recorded searches of the store that a project is in."""
+        return self._handles.recorded(Place(which.org, which.project))
 
     def upkeep_fails(self) -> bool:
         """Whether the store's upkeep has failed and not succeeded since."""
@@ -202,10 +210,12 @@ class MemoryService:
         features: list[Feature] | None = None
         results: list[SearchResult] = []
         project = self.projects.find(*place.owner)
-        switches = EpisodicSwitches() if project is None else project.switches
+        switches = self.configuration.episodic(
+            EpisodicSwitches() if project is None else project.switches
+        )
         if "episodic" in kinds and switches.enabled:
             episodes = self.episodes.search(place, query, switches)
-        if "semantic" in kinds:
+        if "semantic" in kinds and self.configuration.has_semantic():
             features, results = self.features.search(
                 place,
                 query.text,
@@ -256,25 +266,69 @@ class MemoryService:
             NotThere: There is no such project.
         """
         self.get_project(place)
-        self.projects.ensure(*place.owner)
+        self.ensure_project(place)
         self.projects.switch(*place.owner, changes)
 
     def create_project(self, project: Project) -> Project:
         """Add a project; return it with the names of the models that it uses.
 
         Raises:
-            AlreadyThere: There is one of that name.
+            AlreadyThere: There is one of that name that was made otherwise.
             InvalidInput: It asks for models that are not there.
         """
         config = dict(project.config)
-        self.models.check_names(
-            embedder=config.get("embedder", ""), reranker=config.get("reranker", "")
-        )
-        config["embedder"] = self.models.embedder_name
-        config["reranker"] = self.models.reranker_name
+        named = {"embedder": config.get("embedder") or "", "reranker": config.get("reranker") or ""}
+        self.configuration.check_name("embedders", named["embedder"])
+        self.configuration.check_name("rerankers", named["reranker"])
+        own = {"embedder": self.models.embedder_name, "reranker": self.models.reranker_name}
+        config |= self._bound(named["embedder"])
+        config = own | {name: value for name, value in config.items() if value not in DEFAULT_NAMES}
+        # Loaded before there is a project that could not use them.
+        chosen = self.configuration.chosen(config["embedder"], config["reranker"])
+        if chosen.embedder is not None and self._handles.holds(Place(project.org, project.project)):
+            problem = "must be the server's own: the project holds memories already"
+            raise InvalidInput("embedder", config["embedder"], problem, "Leave it empty")
         made = replace(project, config=config)
-        self.projects.create(made)
+        try:
+            self.projects.create(made)
+        except AlreadyThere:
+            # The same request again: its first answer may have been lost.
+            found = self.projects.get(made.org, made.project)
+            if (found.description, found.config) != (made.description, made.config):
+                raise
         return made
+
+    def ensure_project(self, place: Place) -> None:
+        """Add a project, unless there is one of that name."""
+        if self.projects.find(*place.owner) is None:
+            # What others have written there was embedded by our own model.
+            bound = {} if self._handles.holds(place) else self._bound("")
+            self.projects.ensure(*place.owner, bound)
+
+    def _bound(self, embedder: str) -> dict[str, str]:
+        """Return what a new project's configuration holds of an embedder that is not our own."""
+        named = embedder if embedder not in DEFAULT_NAMES else self.configuration.new_embedder()
+        return {"embedder": named} if named else {}
+
+    def configure_set(
+        self, place: Place, set_id: str, *, embedder: str | None, llm: str | None
+    ) -> None:
+        """Say which models a set is to use; None leaves one as it is.
+
+        Another embedder reads the set's features anew.
+
+        Raises:
+            NotThere: There is no such set.
+            InvalidInput: There is no such model.
+        """
+        self.configuration.check_name("embedders", embedder or "")
+        self.configuration.check_name("language_models", llm or "")
+        before = self.sets.for_writing(place, self.sets.get(place, set_id).id)
+        if embedder is not None and embedder != before.embedder:
+            self.features.move(before, embedder)
+        self.sets.configure(place, set_id, embedder=embedder, llm=llm)
+        if embedder is not None and embedder != before.embedder:
+            self.features.forget_moved(before)
 
     def delete_project(self, place: Place) -> None:
         """Forget all memories and features of a project, and then the project.
@@ -286,7 +340,8 @@ class MemoryService:
         self.extraction.drop(place)
         self.episodes.delete_all(place)
         self.features.delete_all(place)
-        self.recorded().clear(RecordedIn(org=place.org, project=place.project))
+        which = RecordedIn(org=place.org, project=place.project)
+        self.recorded(which).clear(which)
         self.projects.delete(*place.owner)
 
     def close(self) -> None:
@@ -306,12 +361,12 @@ class MemoryService:
     def _extraction(self, folder: Path, settings: ExtractionSettings) -> Extraction:
         queue = ExtractionQueue(self._lasting_less)
         extractor = None
-        if self.models.chat is not None and settings.learnt != "off":
+        if settings.learnt != "off":
             extractor = Extractor(
-                self.models.chat,
+                lambda owner: self.configuration.chat(*LEARNING_MODEL, named=owner.llm),
                 queue,
                 handles=self._handles,
                 learning=Learning(self.features, self.sets, self.categories, settings.learnt),
                 consolidations=Consolidations(self._lasting_less),
             )
-        return Extraction(queue, extractor, folder=folder, settings=settings)
+        return Extraction(queue, extractor, self.configuration, folder=folder, settings=settings)

@@ -6,6 +6,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 from ekphory.catalog.database import NotThere
@@ -116,7 +117,7 @@ class Features:
         # The tags of the set are the feature's too, so that a filter finds it by them.
         tagged = replace(feature, metadata={**owner.tags, **feature.metadata})
         feature_id = secrets.token_hex(_ID_BYTES)
-        with self._handles.features(place.org, owner.project) as memory:
+        with self._handles.features(place.org, owner.project, owner.embedder or "") as memory:
             memory.add(
                 **memory_fields(tagged),
                 id=feature_id,
@@ -132,7 +133,7 @@ class Features:
         Raises:
             NotThere: There is none with that id.
         """
-        return feature_of(self._find(place, feature_id)[1])
+        return feature_of(self._find(place, feature_id)[2])
 
     def update(self, place: Place, feature_id: str, changes: Mapping[str, Any]) -> None:
         """Change some fields of a feature; the earlier version is kept as history.
@@ -145,14 +146,14 @@ class Features:
         Raises:
             NotThere: There is none with that id.
         """
-        project, record = self._find(place, feature_id)
+        project, embedder, record = self._find(place, feature_id)
         check_reach(place, project)
         before = feature_of(record)
         changed = replace(before, **changes)
         if "metadata" in changes:
             tags = self._sets.get(place, before.set_id).tags
             changed = replace(changed, metadata={**tags, **changed.metadata})
-        with self._handles.features(place.org, project) as memory:
+        with self._handles.features(place.org, project, embedder) as memory:
             memory.update(feature_id, **memory_fields(changed))
 
     def delete(self, place: Place, ids: Sequence[str]) -> None:
@@ -161,13 +162,13 @@ class Features:
         Raises:
             NotThere: There is no such feature.
         """
-        found: dict[str | None, list[str]] = {}
+        found: dict[tuple[str | None, str], list[str]] = {}
         for feature_id in ids:
-            project, _ = self._find(place, feature_id)
+            project, embedder, _ = self._find(place, feature_id)
             check_reach(place, project)
-            found.setdefault(project, []).append(feature_id)
-        for project, own in found.items():
-            with self._handles.features(place.org, project) as memory:
+            found.setdefault((project, embedder), []).append(feature_id)
+        for (project, embedder), own in found.items():
+            with self._handles.features(place.org, project, embedder) as memory:
                 memory.forget(filter=In(Field("id"), tuple(own)))
 
     def search(
@@ -190,8 +191,8 @@ class Features:
             set_metadata: What the sets are about; None for all that a project sees by itself.
         """
         results: list[SearchResult] = []
-        for project, wanted in self._conditions(place, condition, set_metadata):
-            with self._handles.features(place.org, project) as memory:
+        for project, embedder, wanted in self._conditions(place, condition, set_metadata):
+            with self._handles.features(place.org, project, embedder) as memory:
                 results.append(memory.search(text, k=limit, filter=wanted))
         hits = sorted((hit for each in results for hit in each), key=lambda hit: -hit.score)
         return [feature_of(hit.memory) for hit in hits[:limit]], results
@@ -207,8 +208,8 @@ class Features:
     ) -> list[Feature]:
         """Read features, the project's before its organisation's, each in order of writing."""
         found: list[MemoryRecord] = []
-        for project, wanted in self._conditions(place, condition, set_metadata):
-            with self._handles.features(place.org, project) as memory:
+        for project, embedder, wanted in self._conditions(place, condition, set_metadata):
+            with self._handles.features(place.org, project, embedder) as memory:
                 if len(found) < limit:
                     left = limit - len(found)
                     found += memory.list(filter=wanted, limit=left, offset=offset, order="written")
@@ -237,7 +238,8 @@ class Features:
         whose = MetadataField(feature_key("user_id"))
         own = IsNull(whose) if user is None else Comparison(whose, "eq", user)
         condition = And((Comparison(Field("session"), "eq", owner.id), named, own))
-        with self._handles.features(owner.org, owner.project) as memory:
+        embedder = self._sets.with_models(owner).embedder or ""
+        with self._handles.features(owner.org, owner.project, embedder) as memory:
             if not like.strip() or memory.count(filter=condition) <= limit:
                 found = memory.list(filter=condition, limit=limit, order="written")
             else:
@@ -246,23 +248,47 @@ class Features:
 
     def delete_all(self, place: Place) -> None:
         """Forget every feature of a project's own sets."""
-        with self._handles.features(*place.owner) as memory:
-            memory.forget(filter="TRUE")
+        for embedder in self._sets.embedders(place):
+            with self._handles.features(*place.owner, embedder) as memory:
+                memory.forget(filter="TRUE")
+
+    def move(self, owner: SemanticSet, embedder: str) -> None:
+        """Let another embedder read a set's features; they are where they were until all is there.
+
+        Args:
+            owner: The set, with the models that it uses.
+            embedder: The name of the other one.
+        """
+        of_set = Comparison(Field("session"), "eq", owner.id)
+        with (
+            self._handles.features(owner.org, owner.project, owner.embedder or "") as old,
+            self._handles.features(owner.org, owner.project, embedder) as new,
+        ):
+            held = max(old.count(filter=of_set), 1)
+            for each in old.list(filter=of_set, limit=held, order="written"):
+                fields = memory_fields(feature_of(each)) | {"at": each.at}
+                new.add(**fields, id=each.id, session=owner.id, pool=_POOL, type="semantic")
+
+    def forget_moved(self, owner: SemanticSet) -> None:
+        """Forget a set's features where they were before `move`."""
+        with self._handles.features(owner.org, owner.project, owner.embedder or "") as memory:
+            memory.forget(filter=Comparison(Field("session"), "eq", owner.id))
 
     def _conditions(
         self, place: Place, condition: str, set_metadata: Mapping[str, object] | None
-    ) -> Iterator[tuple[str | None, Filter]]:
-        """Return what holds for the features that are meant, for each owner that has some."""
+    ) -> Iterator[tuple[str | None, str, Filter]]:
+        """Return what holds for the features that are meant, for each owner and embedder."""
         asked = read_filter(condition, metadata_key=feature_key)
-        for project, ids in self._sets.in_view(place, set_metadata).items():
+        for (project, embedder), ids in self._sets.in_view(place, set_metadata).items():
             of_sets = In(Field("session"), tuple(ids))
-            yield project, of_sets if asked is None else And((of_sets, asked))
+            yield project, embedder, of_sets if asked is None else And((of_sets, asked))
 
-    def _find(self, place: Place, feature_id: str) -> tuple[str | None, MemoryRecord]:
-        for project in (place.project, None):
-            with self._handles.features(place.org, project) as memory:
+    def _find(self, place: Place, feature_id: str) -> tuple[str | None, str, MemoryRecord]:
+        embedders = self._sets.embedders(place)
+        for project, embedder in product((place.project, None), embedders):
+            with self._handles.features(place.org, project, embedder) as memory:
                 try:
-                    return project, memory.get(feature_id)
+                    return project, embedder, memory.get(feature_id)
                 except MemoryNotFound:
                     continue
         raise NotThere("Feature not found")

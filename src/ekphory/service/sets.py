@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 from ekphory.catalog.database import Database, NotPermitted, NotThere, Value
 from ekphory.errors import InvalidInput
 from ekphory.scope import LONGEST_NAME
-from ekphory.service.handles import Place, ServiceModels
+from ekphory.service.handles import Place
 from ekphory.types import is_storable
 
 # Semantic sets and their types.
@@ -26,7 +26,7 @@ class SemanticSet:
         id: Its name, which follows from its tags unless a caller chose it.
         project: Whose it is; None for the whole organisation's.
         tags: The metadata that its features are about, such as `{"user_id": "mara"}`.
-        embedder, llm: Models that its owner wants used for it; kept, and not acted on.
+        embedder, llm: Names of the models that are used for it; None for the service's own.
     """
 
     id: str
@@ -156,9 +156,10 @@ Level = Literal["org", "project"]
 class SemanticSets:
     """Semantic sets and their types, as seen from a project."""
 
-    def __init__(self, database: Database, models: ServiceModels) -> None:
+    def __init__(self, database: Database, new_embedder: Callable[[], str] = str) -> None:
+        """Take the tables, and what says which embedder a new set is bound to."""
         self._database = database
-        self._models = models
+        self._new_embedder = new_embedder
 
     def add_type(
         self,
@@ -232,8 +233,19 @@ class SemanticSets:
     def make_known(self, semantic_set: SemanticSet) -> None:
         """Let a set be listed and searched, with its tags; one that is known stays as it is."""
         if self._find(semantic_set.key) is None:
-            row = {**asdict(semantic_set), "tags": json.dumps(dict(semantic_set.tags))}
+            bound = semantic_set.embedder or self._new_embedder() or None
+            tags = json.dumps(dict(semantic_set.tags))
+            row = {**asdict(semantic_set), "tags": tags, "embedder": bound}
             self._database.insert_new("semantic_sets", [row])
+
+    def with_models(self, semantic_set: SemanticSet) -> SemanticSet:
+        """Return a set with the models that it uses, or would if it were used."""
+        known = self._find(semantic_set.key)
+        return known or replace(semantic_set, embedder=self._new_embedder() or None)
+
+    def embedders(self, place: Place) -> list[str]:
+        """Return the names of the embedders that sets in view use, the service's own as empty."""
+        return sorted({"", *(each.embedder or "" for each in self.known(place))})
 
     def known(self, place: Place) -> list[SemanticSet]:
         """Return the sets that have been used, a project's and its organisation's."""
@@ -263,19 +275,21 @@ class SemanticSets:
 
     def in_view(
         self, place: Place, metadata: Mapping[str, object] | None
-    ) -> dict[str | None, list[str]]:
-        """Return the ids of the sets that a search looks into, by owner, the project's own first.
+    ) -> dict[tuple[str | None, str], list[str]]:
+        """Return the ids of the sets that a search looks into, the project's own first.
+
+        They are by owner, and by the name of the embedder, which is empty for the service's own.
 
         Without metadata these are all of the project's, and the organisation's that are about no
         one in particular; with metadata, all that are about nothing else.
         """
         given = texts(metadata)
-        found: dict[str | None, list[str]] = {place.project: [], None: []}
-        for each in self.known(place):
+        found: dict[tuple[str | None, str], list[str]] = {}
+        for each in sorted(self.known(place), key=lambda known: known.is_org_level):
             everything = metadata is None and each.project is not None
             if everything or is_about(each, given):
-                found[each.project].append(each.id)
-        return {project: ids for project, ids in found.items() if ids}
+                found.setdefault((each.project, each.embedder or ""), []).append(each.id)
+        return found
 
     def for_writing(self, place: Place, set_id: str) -> SemanticSet:
         """Return the set of that id; one that is not known becomes the project's.
@@ -289,7 +303,7 @@ class SemanticSets:
         found = self._find_or_make(place, set_id) or new
         check_reach(place, found.project)
         self.make_known(found)
-        return found
+        return self.with_models(found)
 
     def get(self, place: Place, set_id: str) -> SemanticSet:
         """Return a set that is known, or one that always is.
@@ -309,9 +323,7 @@ class SemanticSets:
 
         Raises:
             NotThere: There is no such set.
-            InvalidInput: There is no such model.
         """
-        self._models.check_names(embedder=embedder or "", llm=llm or "")
         found = self.get(place, set_id)
         check_reach(place, found.project)
         self.make_known(found)

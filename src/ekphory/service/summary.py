@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -110,7 +110,7 @@ class Summaries:
     changed or forgotten.
     """
 
-    def __init__(self, chat: Chat | None) -> None:
+    def __init__(self, chat: Callable[[], Chat | None]) -> None:
         self._chat = chat
         self._written: OrderedDict[str, _Written] = OrderedDict()
         self._writing: dict[str, Future[None]] = {}
@@ -124,15 +124,15 @@ class Summaries:
             conversation: What the conversation is called among all.
             messages: In the order in which they were said.
         """
-        written = self._find_written(conversation, messages)
+        written, chat = self._find_written(conversation, messages), self._chat()
         if written is None:
-            if messages and self._chat is not None:
-                self._begin_writing(self._chat, conversation, messages)
+            if messages and chat is not None:
+                self._begin_writing(chat, conversation, messages)
             return quote_summary(messages)
         last = max(place for place, each in enumerate(messages) if each.id in written.texts)
         later = messages[last + 1 :]
-        if len(later) >= _NEW_MESSAGES and self._chat is not None:
-            self._begin_writing(self._chat, conversation, messages)
+        if len(later) >= _NEW_MESSAGES and chat is not None:
+            self._begin_writing(chat, conversation, messages)
         return "\n".join(filter(None, (written.summary, quote_summary(later))))
 
     def _find_written(self, conversation: str, messages: Sequence[MemoryRecord]) -> _Written | None:

@@ -6,15 +6,18 @@ import math
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import lancedb
 import numpy as np
 import pyarrow as pa
-from lancedb.index import Bitmap, BTree, IvfRq
+from lancedb.index import Bitmap, BTree, HnswFlat, HnswPq, HnswSq, IvfFlat, IvfPq, IvfRq, IvfSq
 from lancedb.query import LanceVectorQueryBuilder
 from numpy.typing import NDArray
 
+from ekphory.config import read_vector_index
+from ekphory.errors import InvalidInput
 from ekphory.scope import SCOPE_FIELDS
 
 FEWEST_ROWS = 20_000
@@ -25,31 +28,90 @@ _FEWEST_PROBES = 96
 _OUTGROWN = 2.5
 """Partitions this many times as large as they were meant to be are cut anew."""
 _SECONDS_BETWEEN_LOOKS = 5.0
-_NAME = re.compile(r"vector_(\d+)")
-"""The index is named after the number of its partitions, which Lance does not tell."""
+_NAME = re.compile(r"vector_(?:(\w+)_)?(\d+)")
+"""The index is named after its settings and partitions, which Lance does not tell."""
+_KINDS = {
+    "ivf_rq": IvfRq,
+    "ivf_pq": IvfPq,
+    "ivf_sq": IvfSq,
+    "ivf_flat": IvfFlat,
+    "ivf_hnsw_pq": HnswPq,
+    "ivf_hnsw_sq": HnswSq,
+    "ivf_hnsw_flat": HnswFlat,
+}
+DEFAULT_KIND = "ivf_rq"
+_BUILDING = ("num_partitions", "num_sub_vectors", "num_bits", "m", "ef_construction")
+_SEARCHING = ("nprobes", "ef", "refine_factor")
 _SCALAR_INDEXES: Mapping[str, type[BTree | Bitmap]] = {
     **dict.fromkeys(("key", "id", "fingerprint"), BTree),
     **dict.fromkeys((*SCOPE_FIELDS, "pool"), Bitmap),
 }
 
 
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """How the vector index is built and searched.
+
+    Attributes:
+        kind: LanceDB's name of it, in small letters.
+        building: Its parameters, as LanceDB has them; what is left out is chosen by size.
+        searching: `nprobes`, `ef` and `refine_factor` of a search, likewise.
+    """
+
+    kind: str = DEFAULT_KIND
+    building: Mapping[str, int] = field(default_factory=dict)
+    searching: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls) -> IndexSettings:
+        """Read them from `EKPHORY_VECTOR_INDEX`.
+
+        Raises:
+            InvalidInput: The kind is not known, or has no such parameter.
+        """
+        kind, given = read_vector_index()
+        known = _KINDS.get(kind or DEFAULT_KIND)
+        taken = [] if known is None else [each.name for each in fields(known)]
+        usable = {*(name for name in _BUILDING if name in taken), *_SEARCHING}
+        if known is None or not given.keys() <= usable:
+            choices = ", ".join(_KINDS) if known is None else ", ".join(sorted(usable))
+            wrong = kind if known is None else sorted(given.keys() - usable)[0]
+            problem = "must be a kind of vector index, or a parameter of it"
+            raise InvalidInput("EKPHORY_VECTOR_INDEX", wrong, problem, f"Known are {choices}")
+        return cls(
+            kind or DEFAULT_KIND,
+            {name: value for name, value in given.items() if name in _BUILDING},
+            {name: value for name, value in given.items() if name in _SEARCHING},
+        )
+
+    @property
+    def label(self) -> str:
+        """What an index that is built so is named after; empty where nothing was chosen."""
+        chosen = [f"{name}{value}" for name, value in sorted(self.building.items())]
+        return "" if self == IndexSettings() else "_".join([self.kind, *chosen])
+
+
 class VectorIndex:
     """Wraps one table's approximate index, and the scalar ones that make conditions cheap."""
 
-    def __init__(self, table: lancedb.table.Table) -> None:
+    def __init__(self, table: lancedb.table.Table, settings: IndexSettings | None = None) -> None:
+        """Wrap a table's index; None for the settings of the environment."""
         self._table = table
+        self._settings = settings or IndexSettings.read()
         self._name: str | None = None
         self._looked_at = -math.inf
         self.wanted = False
         """Whether a search missed an index that would have served it."""
 
     def build(self) -> None:
-        """Build the vector index: quantised to one bit a dimension, re-ranked exactly."""
+        """Build the vector index: by default quantised to one bit a dimension, ranked exactly."""
         self.build_scalar()
         earlier = self._look()
         partitions = _partitions(self._table.count_rows())
-        config = IvfRq(distance_type="dot", num_partitions=partitions)
-        name = f"vector_{partitions}"
+        building = {"num_partitions": partitions, **self._settings.building}
+        config = _KINDS[self._settings.kind](distance_type="dot", **building)
+        label = self._settings.label
+        name = f"vector_{label}_{building['num_partitions']}".replace("__", "_")
         self._table.create_index("vector", config=config, replace=True, name=name)
         if earlier not in (None, name):
             self._table.drop_index(earlier)
@@ -87,20 +149,28 @@ class VectorIndex:
         partitions = self._partitions_of(self._known_name())
         if partitions:
             probes = max(_FEWEST_PROBES, math.ceil(partitions * _PROBED_SHARE))
-            query = query.nprobes(min(partitions, probes))
+            searching = {"nprobes": min(partitions, probes), **self._settings.searching}
+            for parameter, value in searching.items():
+                query = getattr(query, parameter)(value)
         else:
             self.wanted = True
         found: pa.Table = query.to_batches().read_all()
         return found
 
     def is_outgrown(self, rows: int) -> bool:
-        """Whether the table's rows are too many for the partitions of its index."""
-        partitions = self._partitions_of(self._look())
+        """Whether the table's rows are too many for its index, or it was to be built otherwise."""
+        name = self._look()
+        found = None if name is None else _NAME.fullmatch(name)
+        if found is not None and (found[1] or "") != self._settings.label:
+            return True
+        partitions = self._partitions_of(name)
+        if "num_partitions" in self._settings.building and partitions:
+            return False
         return rows > _OUTGROWN * _ROWS_PER_PARTITION * partitions
 
     def _partitions_of(self, name: str | None) -> int:
         found = None if name is None else _NAME.fullmatch(name)
-        return 0 if found is None else int(found[1])
+        return 0 if found is None else int(found[2])
 
     def _known_name(self) -> str | None:
         # Another process may build or replace the index, so what is known is looked at again.

@@ -223,7 +223,8 @@ def test_without_a_bound_the_published_pool_weights_hold():
     ("fields", "factor"),
     [
         ({"source": "capture"}, 1.5),
-        ({"source": "sessions"}, 0.5),
+        ({"source": "codex", "metadata": {"class": "fact", "evidence": "0"}}, 1.5),
+        ({"source": "sessions"}, 1.0),
         ({"path": "MEMORY.md"}, 1.4),
         ({"path": "memory/learnings.md"}, 0.1),
         ({"path": "notes/Mistakes/2026.md"}, 1.6),

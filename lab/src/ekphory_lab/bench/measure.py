@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 from ekphory.config import read_settings
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.loading import load_embedder
+from ekphory.models.loading import load_configured_embedder, load_embedder
 from ekphory.threads import count_usable_cores
 from ekphory_lab.bench.generate import Corpus
 
@@ -185,8 +185,8 @@ def load(name: str) -> EmbeddingModel:
         InvalidInput: No embedder has that name.
     """
     if not _OBJECT.fullmatch(name):
-        settings = read_settings()
-        return load_embedder(name, model=settings.embedder_model, api_key=settings.embedder_api_key)
+        settings = replace(read_settings(), embedder=name)
+        return load_configured_embedder(settings) or load_embedder()
     module, attribute = name.split(":")
     try:
         made: EmbeddingModel = getattr(import_module(module), attribute)()

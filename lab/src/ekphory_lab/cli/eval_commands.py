@@ -52,6 +52,13 @@ class MeasureOptions:
         list[str] | None,
         typer.Option(help="Only questions of this category; repeatable, else the protocol's."),
     ] = None
+    ungated: Annotated[
+        bool,
+        typer.Option(
+            "--ungated",
+            help="Measure ekphory without the reranker's gate too: what it costs and saves.",
+        ),
+    ] = False
     show_misses: Annotated[
         bool, typer.Option("--show-misses", help="Show the twenty questions that went most wrong.")
     ] = False
@@ -166,6 +173,7 @@ def _run_options(asked: MeasureOptions, progress: Steps) -> RunOptions:
         embedder=load_chosen_embedder(asked.embedder),
         models=load_optional_models(),
         depth=asked.depth,
+        ungated=asked.ungated,
         agent=None
         if provider is None
         else read_agent_settings(arguments={"agent_session_provider": provider}),

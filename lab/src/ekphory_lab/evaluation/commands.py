@@ -11,7 +11,9 @@ from ekphory.agent.provider import AgentSettings
 from ekphory.errors import InvalidInput
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder
-from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels
+from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline
+from ekphory.retrieval.presets import preset
+from ekphory.retrieval.stages.rerank import GateReranker
 from ekphory.types import TimeUse
 from ekphory_lab.evaluation import runner, tables
 from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES, Dataset
@@ -20,6 +22,7 @@ from ekphory_lab.evaluation.systems import (
     FUSIONS,
     AgentSystem,
     EkphorySystem,
+    OtherPipeline,
     bm25_system,
     dense_system,
     fused_system,
@@ -42,6 +45,7 @@ class RunOptions:
         embedder: Embedder of all systems that need one; None takes the bundled one.
         models: Reranker and language model of the product, where there are any.
         depth: How many passages each search asks for.
+        ungated: Measure each product that has a gate before its reranker also without the gate.
         agent: Measure the retrieval agent too, over the store of the first product; None does not.
         progress: Is told how far things are.
     """
@@ -50,6 +54,7 @@ class RunOptions:
     embedder: EmbeddingModel | None = None
     models: OptionalModels = NO_OPTIONAL_MODELS
     depth: int = runner.DEPTH
+    ungated: bool = False
     agent: AgentSettings | None = None
     progress: runner.Progress = runner.silent
 
@@ -92,6 +97,8 @@ def run_systems(
     for name in options.systems:
         with _open_system(name, options) as system:
             reports.append(measured(system))
+            if options.ungated and isinstance(system, EkphorySystem):
+                reports += map(measured, _without_gate(system))
             if agent is not None and isinstance(system, EkphorySystem):
                 reports.insert(0, measured(AgentSystem(system, agent)))
                 agent = None
@@ -112,6 +119,14 @@ def reports_json(reports: Sequence[runner.Report]) -> dict[str, object]:
     }
 
 
+def _without_gate(system: EkphorySystem) -> Iterator[OtherPipeline]:
+    """Yield the same without its gate, if it has one."""
+    pipeline = preset(system.preset)
+    stages = [stage for stage in pipeline.stages if not isinstance(stage, GateReranker)]
+    if len(stages) < len(pipeline.stages):
+        yield OtherPipeline(system, Pipeline(f"{system.name}, always reranked", stages))
+
+
 @contextmanager
 def _open_system(name: str, options: RunOptions) -> Iterator[runner.RetrieverFactory]:
     if name == "bm25":
@@ -121,9 +136,9 @@ def _open_system(name: str, options: RunOptions) -> Iterator[runner.RetrieverFac
     if name in BASELINES:
         yield dense_system(embedder) if name == "dense" else fused_system(name, embedder)
         return
-    _, preset, use = [*name.split(":"), "", ""][:3]
+    _, named, use = [*name.split(":"), "", ""][:3]
     with EkphorySystem(
-        preset=preset or None, time=_time_use(name, use), embedder=embedder, models=options.models
+        preset=named or None, time=_time_use(name, use), embedder=embedder, models=options.models
     ) as product:
         yield product
 
@@ -199,6 +214,11 @@ def report_lines(report: runner.Report) -> Iterator[str]:
             f"calibration of {report.system}: expected error {tables.format_figure(found.hits)} "
             f"over the best {BEST} hits, {tables.format_figure(found.first_hit)} over the first, "
             f"which says {found.first_said:.2f} and is right in {found.first_right:.2f}"
+        )
+    if made.get("gate_skipped") is not None:
+        yield (
+            f"{report.system}: the gate let the reranker rest for {made['gate_skipped']:.1%} of "
+            f"the questions; {report.latency.mean:.1f} ms a question on average"
         )
     if "agent" in made:
         yield (

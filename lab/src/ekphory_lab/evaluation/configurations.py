@@ -355,8 +355,11 @@ def _label(run: ConfigurationRun) -> str:
         notes.append(f"the same as {configuration.same_as}")
     if configuration.at_head is not None:
         notes.append(f"upstream now runs {configuration.at_head} for it")
+    skipped = None if run.report is None else run.report.configuration.get("gate_skipped")
+    if skipped is not None:
+        notes.append(f"skips {skipped:.0%}")
     if run.missing:
-        notes.append(f"needs a {' and a '.join(run.missing)}")
+        notes.append(f"needs a {' and a '.join(run.missing)}; unmeasured")
     return "; ".join(notes)
 
 

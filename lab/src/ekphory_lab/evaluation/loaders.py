@@ -129,8 +129,11 @@ def _load(
         key = (row.text("pool") if "pool" in columns else POOL, row.text("query-id"))
         collection.add_judgement(row.place, key=key, passage_id=row.text("corpus-id"), gain=gain)
     name = datasets.benchmark_of(files) or folder.resolve().name
+    # Where no hash of a set is known, it is believed by its name.
+    known_by_hash = name in datasets.KNOWN_HASHES.values()
+    otherwise = datasets.UNKNOWN if known_by_hash else datasets.SOURCES.get(name, datasets.UNKNOWN)
     return collection.dataset(
-        name, source=datasets.source_of(files, otherwise=datasets.UNKNOWN), files=files
+        name, source=datasets.source_of(files, otherwise=otherwise), files=files
     )
 
 

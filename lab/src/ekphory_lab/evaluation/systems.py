@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean
@@ -22,6 +22,7 @@ from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import NO_RERANKER
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline
+from ekphory.retrieval.stages.rerank import GateReranker
 from ekphory.search import SearchResult
 from ekphory.types import TimeUse
 from ekphory_lab.evaluation.datasets import EvaluationQuery, Passage
@@ -178,6 +179,31 @@ def _printable(text: str) -> str:
 _UNNAMED_POOL = "corpus"
 
 
+class GateCount:
+    """Counts how often a gate let the reranker rest, over the searches of one system."""
+
+    def __init__(self) -> None:
+        self._decided = 0
+        self._skipped = 0
+
+    def watch(self, result: SearchResult) -> None:
+        """Note what the gate decided in one search, where there was one."""
+        for stage in result.trace.stages:
+            if stage.name == GateReranker.name and stage.status == "ran":
+                decision = str(stage.detail.get("decision", ""))
+                self._decided += 1
+                self._skipped += decision.startswith(_SKIPPED)
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """The share of searches without the reranker, for a report; empty without a gate."""
+        return {_GATE: self._skipped / self._decided} if self._decided else {}
+
+
+_GATE = "gate_skipped"
+_SKIPPED = ("hard-gate-high", "hard-gate-low", "auto-gate-skip")
+
+
 class EkphorySystem:
     """A retriever factory over one new store in a temporary directory.
 
@@ -205,6 +231,7 @@ class EkphorySystem:
         self.time = time
         self._embedder = embedder
         self._models = models
+        self._gate = GateCount()
         self._indexed: dict[str, Memory] = {}
         self._resources = ExitStack()
         self._directory: Path | None = None
@@ -227,6 +254,7 @@ class EkphorySystem:
             "reranker": None if reranker is None else reranker.name,
             "chat": None if chat is None else chat.name,
             "scores": PROBABILITIES,
+            **self._gate.settings,
         }
 
     def __enter__(self) -> EkphorySystem:
@@ -246,7 +274,7 @@ class EkphorySystem:
         Raises:
             DatasetError: The store refused a passage.
         """
-        return self.searched(pool, passages, self.preset)
+        return self.searched(pool, passages, self.preset, observer=self._gate.watch)
 
     def searched(
         self,
@@ -315,6 +343,7 @@ class OtherPipeline:
 
     system: EkphorySystem
     pipeline: Pipeline
+    gate: GateCount = field(default_factory=GateCount)
 
     @property
     def name(self) -> str:
@@ -325,11 +354,12 @@ class OtherPipeline:
     def configuration(self) -> Mapping[str, Setting]:
         """Pipeline and models; the scores of a pipeline need be no probabilities."""
         given = {**self.system.configuration, "preset": self.pipeline.name}
-        return {name: value for name, value in given.items() if name != "scores"}
+        own = {name: value for name, value in given.items() if name not in ("scores", _GATE)}
+        return own | self.gate.settings
 
     def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
         """Write the pool, if that was not done yet, and return its retriever."""
-        return self.system.searched(pool, passages, self.pipeline)
+        return self.system.searched(pool, passages, self.pipeline, observer=self.gate.watch)
 
 
 def passage_fields(passage: Passage) -> dict[str, object]:
@@ -373,8 +403,10 @@ class AgentSystem:
         """That of the store, the provider, and what the sessions so far did."""
         calls = [trace.memory_search_called for trace in self._traces]
         fallen = [trace for trace in self._traces if trace.fallback_trigger_reason is not None]
+        plain = {**self._system.configuration}
+        plain.pop(_GATE, None)
         return {
-            **self._system.configuration,
+            **plain,
             "agent": self._provider,
             "searches_a_question": round(fmean(calls), 3) if calls else None,
             "questions_of_one_search": sum(count == 1 for count in calls),

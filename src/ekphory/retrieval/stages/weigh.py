@@ -193,7 +193,7 @@ class OriginWeights:
     """Weights of where a memory comes from; what is not named weighs 1.
 
     Attributes:
-        sources: By the memory's `source`.
+        sources: By the memory's `source`; `capture` also holds for what was captured.
         paths: By its whole `path`.
         path_parts: By a part of its path, in any case, for a path that is not in `paths`; the
             first that fits counts.
@@ -205,7 +205,7 @@ class OriginWeights:
 
     def of(self, record: MemoryRecord) -> float:
         """Return the product of source and path weight."""
-        weight = self.sources.get(record.source or "", 1.0)
+        weight = self.sources.get(_find_source(record), 1.0)
         path = record.path or ""
         if path in self.paths:
             return weight * self.paths[path]
@@ -213,8 +213,11 @@ class OriginWeights:
         return weight * next(found, 1.0)
 
 
+CAPTURED = "capture"
+_CAPTURES = frozenset(("class", "evidence"))
+"""Metadata that every captured memory has."""
 PUBLISHED_ORIGIN_WEIGHTS = OriginWeights(
-    sources={"capture": 1.5, "memory": 1.0, "sessions": 0.5, "reference": 1.0},
+    sources={CAPTURED: 1.5},
     paths={
         "MEMORY.md": 1.4,
         "TOOLS.md": 1.3,
@@ -225,7 +228,13 @@ PUBLISHED_ORIGIN_WEIGHTS = OriginWeights(
     },
     path_parts={"mistakes": 1.6, "memory/archive/": 0.4},
 )
-"""The defaults of Memory-Spark's `applySourceWeighting`."""
+"""The defaults of Memory-Spark's `applySourceWeighting`, but for sources that nothing here writes:
+of `memory` and `reference`, which weigh 1, and `sessions`, .5."""
+
+
+def _find_source(record: MemoryRecord) -> str:
+    """Return a memory's source; what was captured counts as that, whichever tool it came from."""
+    return CAPTURED if record.metadata.keys() >= _CAPTURES else record.source or ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -302,8 +302,9 @@ def list_searches(
     request: InspectRecordPage, service: TheService, caller: TheReader
 ) -> RecordsAnswer:
     """List a page of the searches that were recorded in a project."""
-    total, found = service.recorded().page(
-        _recorded_in(request, caller, "read"),
+    which = _recorded_in(request, caller, "read")
+    total, found = service.recorded(which).page(
+        which,
         limit=request.page_size,
         offset=request.page_size * request.page_num,
     )
@@ -331,7 +332,7 @@ def clear_searches(
 ) -> ClearedAnswer:
     """Remove recorded searches of a project for good."""
     which = _recorded_in(request, caller, "write")
-    return ClearedAnswer(cleared=service.recorded().clear(which))
+    return ClearedAnswer(cleared=service.recorded(which).clear(which))
 
 
 @inspect_router.get("/growth")

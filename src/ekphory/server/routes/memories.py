@@ -64,7 +64,7 @@ def add_memories(
 ) -> AddedMemories:
     """Remember messages; on return they are durable. Makes the project, if need be."""
     place = caller.place_of(request, "write")
-    service.projects.ensure(*place.owner)
+    service.ensure_project(place)
     kinds = set(request.types)
     ids = service.episodes.add(
         place,
@@ -147,7 +147,7 @@ def delete_episodic(request: DeleteEpisodes, service: TheService, caller: TheWri
     """Forget episodes: all that are named, or none where one of them is not there."""
     place = caller.place_of(request, "write")
     service.episodes.delete(place, service.uids.stored(place, request.episodic_ids))
-    service.projects.ensure(*place.owner)  # it stays when its last memory goes
+    service.ensure_project(place)  # it stays when its last memory goes
 
 
 @memories_router.post(

@@ -154,7 +154,7 @@ def list_sets(request: ListSets, service: TheService, caller: TheReader) -> Sets
 @sets_router.post("/set/configure", status_code=204, responses=NOT_THERE, response_class=Response)
 def configure_set(request: ConfigureSet, service: TheService, caller: TheWriter) -> None:
     """Say which models a set is to use."""
-    service.sets.configure(
+    service.configure_set(
         caller.place_of(request, "write"),
         request.set_id,
         embedder=request.embedder_name,

@@ -1,0 +1,505 @@
+"""What a service uses: MemMachine's configuration file, under what was set over HTTP."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from ekphory.agent import configuration as resources
+from ekphory.agent.provider import AgentSettings
+from ekphory.catalog.database import Database, NotThere
+from ekphory.catalog.projects import EpisodicSwitches, Projects
+from ekphory.config import Settings
+from ekphory.errors import EkphoryError, InvalidInput
+from ekphory.models.chat import Chat
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.loading import load_chat
+from ekphory.models.reranker import RerankingModel
+from ekphory.service.handles import (
+    DEFAULT_NAMES,
+    ChosenModels,
+    NotConfigured,
+    Place,
+    ServiceModels,
+    load_models,
+)
+
+ResourceKind = Literal["embedders", "language_models", "rerankers"]
+ResourceStatus = Literal["ready", "failed", "pending"]
+"""Whether a model works in this process, cannot be loaded, or was not asked for yet."""
+SHORT_TERM_EPISODES = 20
+"""Most of the newest episodes that come with every search, where nothing else is said."""
+SUMMARY_MODEL = ("episodic_memory", "short_term_memory", "llm_model")
+LEARNING_MODEL = ("semantic_memory", "llm_model")
+SET_EMBEDDER = ("semantic_memory", "embedding_model")
+"""Where it is said which language model sums up, which one learns, and what new sets use."""
+_LEVELS = 3
+"""So deep a change is merged: a section, its part, its key. A resource is replaced as a whole."""
+_NAME = re.compile(r"\w[\w .:@/-]{0,99}")
+_RETRY_SECONDS = 30.0
+"""What could not be loaded is tried again after so long."""
+
+
+def load_language_model(named: Mapping[str, Any], model_id: str) -> Chat:
+    """Load a model of `resources.language_models`; it must speak OpenAI's chat completions.
+
+    Raises:
+        InvalidInput: There is none of that id, or it is not complete.
+    """
+    found = resources.language_model(named, model_id)
+    return load_chat(
+        found.base_url or resources.OPENAI_URL, model=found.model, api_key=found.api_key
+    )
+
+
+# What the file says, beside the environment.
+
+_OVERRIDDEN = {
+    "embedder": (("episodic_memory", "long_term_memory", "embedder"),),
+    "reranker": (("episodic_memory", "long_term_memory", "reranker"),),
+    "chat_url": (SUMMARY_MODEL, LEARNING_MODEL),
+}
+"""Settings, and the keys of the file that they go before."""
+_PROFILE_PROMPT = "profile_prompt"
+
+
+def read_configuration(settings: Settings) -> tuple[ServiceModels, dict[str, Any], str | None]:
+    """Load the models of a service, from the environment before the file that it names.
+
+    Returns:
+        The models; the file's sections, without what the environment overrides; and what is to be
+        learnt, None where nobody says.
+
+    Raises:
+        InvalidInput: A setting or a key cannot be used.
+        MissingExtra: The file needs the `[agent]` extra.
+        ModelError, ServiceError: A model cannot be loaded.
+    """
+    document = resources.read_document(settings.config) if settings.config else {}
+    for name, paths in _OVERRIDDEN.items():
+        for section, *deeper, key in paths if getattr(settings, name) is not None else ():
+            nested: dict[str, Any] = {key: None}
+            for place in reversed(deeper):
+                nested = {place: nested}
+            document = _merge(document, {section: nested})
+    models = load_models(settings)
+    declared = resources.mapping(document.get("resources"), place="resources")
+    resources.refuse_unknown(declared, resources.RESOURCES, place="resources")
+    loaded: dict[str, Any] = {}
+    for field, kind in (("embedder", "embedders"), ("reranker", "rerankers")):
+        for path in _OVERRIDDEN[field]:
+            if (named := find_value(document, *path)) is not None:
+                loaded[field] = _LOADERS[cast("ResourceKind", kind)](declared, named)
+    for path in _OVERRIDDEN["chat_url"]:
+        if (named := find_value(document, *path)) is not None:
+            loaded["chat"] = load_language_model(declared, named)
+    return replace(models, **loaded), document, settings.extraction or _read_prompts(document)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredPlaces:
+    """Where the file says that a server listens, and keeps its projects.
+
+    Attributes:
+        host, port: What it listens on.
+        sessions: The catalog's file; None for one in the store's directory.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    sessions: Path | None = None
+
+
+def read_places(settings: Settings) -> ConfiguredPlaces:
+    """Read the sections `server` and `session_manager`.
+
+    Raises:
+        InvalidInput: A key cannot be used, or the sessions' database is not SQLite.
+        MissingExtra: The file needs the `[agent]` extra.
+    """
+    document = resources.read_document(settings.config) if settings.config else {}
+    server = resources.mapping(document.get("server"), place="server")
+    resources.refuse_unknown(server, ("host", "port"), place="server")
+    database, path = find_value(document, "session_manager", "database"), None
+    if database is not None:
+        place = f"resources.databases.{database}"
+        path = find_value(document, "resources", "databases", database, "config", "path")
+        if find_value(document, "resources", "databases", database, "provider") != "sqlite":
+            problem = "projects and keys are kept in SQLite"
+            raise InvalidInput(f"{place}.provider", database, problem, "Name such a database")
+        path = Path(resources.text(path, place=f"{place}.config.path")).expanduser()
+    return ConfiguredPlaces(**server, sessions=path)
+
+
+def _read_prompts(document: Mapping[str, Any]) -> str | None:
+    """Return what the section `prompt` lets be learnt; None where there is none."""
+    section = resources.mapping(document.get("prompt"), place="prompt")
+    if not section:
+        return None
+    named = {str(each) for listed in section.values() for each in listed or ()}
+    resources.refuse_unknown(named, (_PROFILE_PROMPT,), place="prompt")
+    return "profile" if named else "categories"
+
+
+def find_value(document: Mapping[str, Any], *path: str) -> Any:  # noqa: ANN401  any key
+    """Return what a key of a section says; None where it says nothing, or an empty text."""
+    *sections, key = path
+    for place in sections:
+        document = resources.mapping(document.get(place), place=place)
+    found = document.get(key)
+    return None if found == "" else found
+
+
+_LOADERS: dict[ResourceKind, Callable[[Mapping[str, Any], str], Any]] = {
+    "embedders": resources.embedder,
+    "language_models": load_language_model,
+    "rerankers": resources.reranker,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceState:
+    """A model that is configured.
+
+    Attributes:
+        name, provider: As the configuration has them; the service's own models come from `ekphory`.
+        status: Of this process.
+        error: Why it cannot be loaded.
+    """
+
+    name: str
+    provider: str
+    status: ResourceStatus = "ready"
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """What became of a model, and of which configuration."""
+
+    entry: Mapping[str, Any]
+    found: Any
+    at: float
+
+
+class Configuration:
+    """The configuration of one service. Safe to use from several threads, beside other processes.
+
+    What is set over HTTP lies in the catalog, so every process sees it at its next request, and it
+    goes before the file.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        models: ServiceModels,
+        document: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Take the models that the service was started with, and the file's sections."""
+        self._database = database
+        self._models = models
+        self._projects = Projects(database)
+        self._document = dict(document or {})
+        self._read: tuple[str, dict[str, Any]] = ("{}", self._document)
+        self._loaded: dict[tuple[ResourceKind, str], _Loaded] = {}
+        self._loading = threading.Lock()
+        self._agent: tuple[Mapping[str, Any], AgentSettings] | None = None
+        own = find_value(self._document, "episodic_memory", "long_term_memory", "embedder")
+        self._own_embedder = {*DEFAULT_NAMES, models.embedder_name, own or ""}
+
+    # What is said where.
+
+    def document(self) -> dict[str, Any]:
+        """Return all sections, as they are now."""
+        rows = self._database.read("SELECT content FROM configuration")
+        text = rows[0]["content"] if rows else "{}"
+        if self._read[0] != text:
+            self._read = (text, _merge(self._document, json.loads(text)))
+        return self._read[1]
+
+    def value(self, *path: str) -> Any:  # noqa: ANN401  any key
+        """Return what a key of a section says now, as `find_value`."""
+        return find_value(self.document(), *path)
+
+    def change(self, patch: Mapping[str, Any]) -> None:
+        """Set keys of sections, durably; an empty text lets the service choose again.
+
+        Raises:
+            InvalidInput: A model is named that is not there.
+        """
+        for kind, path in _NAMED:
+            self.check_name(kind, find_value(patch, *path) or "")
+        self._write(patch)
+
+    def episodic(self, switches: EpisodicSwitches) -> EpisodicSwitches:
+        """Return a project's switches, without what is switched off for all."""
+        keys = ("enabled", "long_term_memory_enabled", "short_term_memory_enabled")
+        on = [self.value("episodic_memory", key) is not False for key in keys]
+        return EpisodicSwitches(
+            switches.enabled and on[0], switches.long_term and on[1], switches.short_term and on[2]
+        )
+
+    def has_semantic(self) -> bool:
+        """Return whether semantic memory is in use."""
+        return self.value("semantic_memory", "enabled") is not False
+
+    def short_term_episodes(self) -> int:
+        """Return how many of the newest episodes come with every search, at most."""
+        said = self.value("episodic_memory", "short_term_memory", "message_capacity")
+        return SHORT_TERM_EPISODES if said is None else int(said)
+
+    def agent(self) -> AgentSettings:
+        """Return how the retrieval agent works, with the models that are configured now."""
+        document = self.document()
+        if self._agent is None or self._agent[0] is not document:
+            # Loaded once: it may hold a model.
+            self._agent = (document, resources.make_agent_settings(document))
+        return self._agent[1]
+
+    # The models.
+
+    def check_name(self, kind: ResourceKind, name: str) -> None:
+        """Check that a model can be named.
+
+        Raises:
+            InvalidInput: There is none of that name.
+        """
+        own = self._own_embedder if kind == "embedders" else {*DEFAULT_NAMES, self._own(kind)}
+        if name not in own and name not in self._entries(kind):
+            known = ", ".join(repr(each.name) for each in self.states(kind)) or "none"
+            remedy = f"Leave it empty, or declare it in `resources`; there are: {known}"
+            raise InvalidInput(kind[:-1], name, "must be a model that is here", remedy)
+
+    def of_project(self, place: Place) -> ChosenModels:
+        """Return the models of a project.
+
+        Raises:
+            EkphoryError: One of them is not there any more, or cannot be loaded.
+        """
+        project = self._projects.find(*place.owner)
+        config = {} if project is None else project.config
+        return self.chosen(str(config.get("embedder") or ""), str(config.get("reranker") or ""))
+
+    def chosen(self, embedder: str, reranker: str = "") -> ChosenModels:
+        """Return models by their names.
+
+        Raises:
+            EkphoryError: One of them is not there any more, or cannot be loaded.
+        """
+        if reranker in (*DEFAULT_NAMES, self._models.reranker_name):
+            reranker = self.value("episodic_memory", "long_term_memory", "reranker") or ""
+        own = embedder in self._own_embedder
+        return ChosenModels(
+            embedder=None if own else cast("EmbeddingModel", self._load("embedders", embedder)),
+            folder="" if own else embedder,
+            reranker=self._load_reranker(reranker),
+        )
+
+    def _load_reranker(self, name: str) -> RerankingModel | None:
+        return cast("RerankingModel", self._load("rerankers", name)) if name else None
+
+    def new_embedder(self, *path: str) -> str:
+        """Return which embedder is bound to a project or set that is made now; empty for our own.
+
+        Args:
+            path: The key that names it: by default, that of long-term memory.
+        """
+        named = self.value(*(path or ("episodic_memory", "long_term_memory", "embedder")))
+        return "" if named is None or named in self._own_embedder else str(named)
+
+    def chat(self, *path: str, named: str | None = None) -> Chat | None:
+        """Return the language model of a set, of a section, or of the service; None without one.
+
+        Raises:
+            EkphoryError: It is not there any more.
+        """
+        name = named if named not in (*DEFAULT_NAMES, None) else self.value(*path)
+        if name is None or (self._models.chat is not None and name == self._models.chat.name):
+            return self._models.chat
+        return cast("Chat", self._load("language_models", name))
+
+    def trigger(self) -> tuple[int, float]:
+        """Return how many messages are gathered before they are read, and how long at most."""
+        section = ("semantic_memory", "ingestion_trigger_messages")
+        return int(self.value(*section) or 1), _seconds(
+            self.value("semantic_memory", "ingestion_trigger_age") or 300
+        )
+
+    def may_learn(self) -> bool:
+        """Whether there is any language model, and semantic memory is not switched off."""
+        there = self._models.chat is not None or bool(self._entries("language_models"))
+        return there and self.has_semantic()
+
+    # Resources.
+
+    def states(self, kind: ResourceKind) -> list[ResourceState]:
+        """Return the models of a kind: those that are declared, and the service's own."""
+        own, entries = self._own(kind), self._entries(kind)
+        ours = [ResourceState(own, "ekphory")] if own and own not in entries else []
+        return ours + [self._state(kind, name, entry) for name, entry in entries.items()]
+
+    def put_resource(
+        self, kind: ResourceKind, name: str, provider: str, config: Mapping[str, Any]
+    ) -> ResourceState:
+        """Declare a model, in place of one of its name, and try it.
+
+        Raises:
+            InvalidInput: The name or the configuration cannot be used; nothing was changed.
+        """
+        if not _NAME.fullmatch(name):
+            raise InvalidInput("name", name, "must be letters, digits and ' .:@/-'", "Shorten it")
+        if any(isinstance(value, str) and value.startswith("$") for value in config.values()):
+            # Whoever may set this must not read the server's environment by it.
+            problem = "must not name variables: they are read from the file alone"
+            raise InvalidInput("config", name, problem, "Send the value itself")
+        entry = {"provider": provider, "config": dict(config)}
+        declared = {**self._section(), kind: {**self._entries(kind), name: entry}}
+        found = self._attempt(kind, name, declared)
+        if isinstance(found, InvalidInput):
+            raise found
+        self._write({"resources": {kind: {name: entry}}})
+        return self._keep(kind, name, entry, found)
+
+    def try_resource(self, kind: ResourceKind, name: str) -> ResourceState:
+        """Load a model anew.
+
+        Raises:
+            NotThere: None of that name is declared.
+        """
+        entry = self._entry(kind, name)
+        return self._keep(kind, name, entry, self._attempt(kind, name, self._section()))
+
+    def delete_resource(self, kind: ResourceKind, name: str) -> None:
+        """Take a model out.
+
+        Raises:
+            NotThere: None of that name is declared.
+            InvalidInput: It is in use.
+        """
+        self._entry(kind, name)
+        users = [".".join(path) for of, path in _NAMED if of == kind and self.value(*path) == name]
+        users += self._users(name)
+        if users:
+            raise InvalidInput("name", name, f"is in use by {users[0]}", "Let it use another first")
+        self._write({"resources": {kind: {name: None}}})
+
+    def _users(self, name: str) -> Iterable[str]:
+        for project in self._projects.all():
+            if name in (project.config.get("embedder"), project.config.get("reranker")):
+                yield f"the project {project.org}/{project.project}"
+        for row in self._database.read(
+            "SELECT id FROM semantic_sets WHERE embedder = ?1 OR llm = ?1", (name,)
+        ):
+            yield f"the set {row['id']}"
+
+    def _own(self, kind: ResourceKind) -> str:
+        """Return what the service's own model of a kind is called; empty where there is none."""
+        chat = self._models.chat.name if self._models.chat else ""
+        names = (self._models.embedder_name, chat, self._models.reranker_name)
+        return dict(zip(RESOURCE_KINDS, names, strict=True))[kind]
+
+    def _section(self) -> dict[str, Any]:
+        return resources.mapping(self.document().get("resources"), place="resources")
+
+    def _entries(self, kind: ResourceKind) -> dict[str, Any]:
+        found = resources.mapping(self._section().get(kind), place=f"resources.{kind}")
+        return {name: entry for name, entry in found.items() if entry is not None}
+
+    def _entry(self, kind: ResourceKind, name: str) -> Mapping[str, Any]:
+        found = self._entries(kind).get(name)
+        if found is None:
+            raise NotThere(f"There is no {name!r} in resources.{kind}")
+        return cast("Mapping[str, Any]", found)
+
+    def _state(self, kind: ResourceKind, name: str, entry: Mapping[str, Any]) -> ResourceState:
+        provider = str(entry.get("provider"))
+        loaded = self._loaded.get((kind, name))
+        if loaded is None or loaded.entry != entry:
+            is_own = kind == "embedders" and name in self._own_embedder
+            return ResourceState(name, provider, "ready" if is_own else "pending")
+        if isinstance(loaded.found, EkphoryError):
+            return ResourceState(name, provider, "failed", str(loaded.found))
+        return ResourceState(name, provider)
+
+    def _load(self, kind: ResourceKind, name: str) -> object:
+        """Return a model, loaded once; one that failed is tried again after a while."""
+        entry = self._entries(kind).get(name)
+        if entry is None:
+            raise NotConfigured(
+                f"{name!r} is needed here and is not in resources.{kind}. Declare it again."
+            )
+        with self._loading:
+            loaded = self._loaded.get((kind, name))
+            failed = loaded is not None and isinstance(loaded.found, EkphoryError)
+            is_old = failed and loaded is not None and loaded.at + _RETRY_SECONDS < time.monotonic()
+            if loaded is None or loaded.entry != entry or is_old:
+                found = self._attempt(kind, name, self._section())
+                self._keep(kind, name, entry, found)
+            else:
+                found = loaded.found
+        if isinstance(found, EkphoryError):
+            raise found
+        return found
+
+    def _attempt(self, kind: ResourceKind, name: str, section: Mapping[str, Any]) -> object:
+        try:
+            return _LOADERS[kind](section, name)
+        except EkphoryError as error:
+            return error
+
+    def _keep(
+        self, kind: ResourceKind, name: str, entry: Mapping[str, Any], found: object
+    ) -> ResourceState:
+        self._loaded[kind, name] = _Loaded(entry, found, time.monotonic())
+        return self._state(kind, name, entry)
+
+    def _write(self, patch: Mapping[str, Any]) -> None:
+        with self._database.transaction() as connection:
+            row = connection.execute("SELECT content FROM configuration").fetchone()
+            merged = _merge(json.loads(row["content"]) if row else {}, patch)
+            connection.execute(
+                "INSERT INTO configuration (id, content) VALUES (1, ?1) "
+                "ON CONFLICT (id) DO UPDATE SET content = ?1",
+                (json.dumps(merged),),
+            )
+
+
+def _seconds(value: object) -> float:
+    """Read seconds, or `HH:MM:SS`."""
+    try:
+        parts = [float(part) for part in str(value).split(":")]
+    except ValueError:
+        place = "semantic_memory.ingestion_trigger_age"
+        raise InvalidInput(place, value, "must be seconds or HH:MM:SS", "Write 300") from None
+    return sum(part * 60.0**power for power, part in enumerate(reversed(parts)))
+
+
+_NAMED: tuple[tuple[ResourceKind, tuple[str, ...]], ...] = (
+    ("embedders", ("episodic_memory", "long_term_memory", "embedder")),
+    ("rerankers", ("episodic_memory", "long_term_memory", "reranker")),
+    ("language_models", ("episodic_memory", "short_term_memory", "llm_model")),
+    ("embedders", ("semantic_memory", "embedding_model")),
+    ("language_models", ("semantic_memory", "llm_model")),
+    ("language_models", ("retrieval_agent", "llm_model")),
+    ("rerankers", ("retrieval_agent", "reranker")),
+)
+"""The keys that name models."""
+RESOURCE_KINDS: tuple[ResourceKind, ...] = get_args(ResourceKind)
+
+
+def _merge(
+    base: Mapping[str, Any], patch: Mapping[str, Any], levels: int = _LEVELS
+) -> dict[str, Any]:
+    """Lay a change over sections; what is not a mapping, or lies deeper, is replaced."""
+    merged = dict(base)
+    for name, value in patch.items():
+        old = merged.get(name)
+        deeper = levels > 1 and isinstance(value, Mapping) and isinstance(old, Mapping)
+        merged[name] = _merge(old, value, levels - 1) if deeper else value  # type: ignore[arg-type]
+    return merged

@@ -1,0 +1,248 @@
+"""What the server uses is read from a file, changed over HTTP, and chosen for projects and sets."""
+
+import itertools
+
+import pytest
+from memmachine_client import MemMachineClient
+from tests.models.embedding_service import running_embeddings
+from tests.server.running import models, running_server
+
+from ekphory.config import Settings
+from ekphory.memory import Memory
+from ekphory.models.http_embedder import HttpEmbedder, HttpSettings
+from ekphory.service.configuration import read_configuration, read_places
+from ekphory.service.handles import Place
+
+_numbers = itertools.count(1)
+HOME = {"org_id": "home", "project_id": "chat"}
+FILE = """
+episodic_memory:
+  long_term_memory: {reranker: words}
+  short_term_memory: {message_capacity: 3}
+prompt: {default_project_categories: []}
+resources:
+  rerankers:
+    words: {provider: bm25, config: {k1: 1.2}}
+    as_found: {provider: identity}
+    both: {provider: rrf-hybrid, config: {reranker_ids: [words, as_found]}}
+"""
+
+
+@pytest.fixture
+def service():
+    """An embedding service: a text's vector tells its length, and nothing of its meaning."""
+    with running_embeddings() as running:
+        yield running
+
+
+@pytest.fixture
+def client(server):
+    with MemMachineClient(base_url=server.url, max_retries=0) as one:
+        yield one
+
+
+@pytest.fixture
+def by_length(client, service):
+    """Declares that service as an embedder, and returns its name."""
+    name = f"by-length {next(_numbers)}"
+    config = {"api_key": "k", "model": "length", "base_url": f"{service.host}/v1"}
+    added = client.config().add_embedder(name, "openai", {**config, "dimensions": None})
+    assert (added.success, added.status.value) == (True, "ready")
+    return name
+
+
+def episodes(memory, query):
+    episodic = memory.search(query).content.episodic_memory
+    return [each.content for each in episodic.long_term_memory.episodes]
+
+
+def test_a_project_uses_the_embedder_that_it_names(client, by_length, project, server):
+    chat = client.create_project(**project, embedder=by_length)
+    assert client.get_project(**project).config.embedder == by_length
+    memory = chat.memory()
+    memory.configure_episodic_memory(short_term_memory_enabled=False)
+    memory.add("tea")
+    assert episodes(memory, "tea") == ["tea"]
+    # Its vectors lie in a store of their own; the server's own holds nothing of it.
+    names = {"org": project["org_id"], "project": project["project_id"]}
+    with server.service.memory(Place(*names.values())) as own:
+        assert own.count() == 1
+    with Memory(server.store, **names, embedder=models().embedder) as main:
+        assert main.count() == 0
+    assert chat.delete() is True
+    # It was taken out with its memories.
+    remade = client.create_project(**project, embedder=by_length).memory()
+    assert remade.list().content.episodic_memory == []
+
+
+def test_an_embedder_that_is_in_use_is_not_taken_out(client, by_length, project, server):
+    made = client.create_project(**project, embedder=by_length)
+    path = f"/api/v2/config/resources/embedders/{by_length}"
+    assert server.client.delete(path).status_code == 422
+    made.delete()
+    client.config().delete_embedder(by_length)
+    assert server.client.delete(path).status_code == 404
+    status, message = server.refusal("/projects", {**project, "config": {"embedder": by_length}})
+    assert (status, "must be a model that is here" in message) == (422, True)
+
+
+def test_a_set_that_gets_another_embedder_keeps_its_features(client, by_length, project):
+    memory = client.create_project(**project).memory()
+    own = memory.get_semantic_set_id(metadata_tags=["user_id"], set_metadata={"user_id": "mara"})
+    known = {"set_id": own, "category_name": "profile", "tag": "food", "feature": "dish"}
+    feature = memory.add_feature(**known, value="pizza")
+    memory.configure_semantic_set(set_id=own, embedder_name=by_length)
+    memory.add_feature(**known, value="pasta")
+    found = memory.search("dish").content.semantic_memory
+    assert sorted(each.value for each in found) == ["pasta", "pizza"]
+    assert memory.get_feature(feature).value == "pizza"
+    memory.configure_semantic_set(set_id=own, embedder_name="")
+    assert memory.update_feature(feature_id=feature, value="bread")
+    assert len(memory.list(memory_type=None).content.semantic_memory) == 2
+    assert memory.delete_semantic(feature) is True
+
+
+def test_what_is_changed_over_http_outlives_the_server(tmp_path):
+    with running_server(tmp_path / "store") as server:
+        answered = server.client.put(
+            "/api/v2/config/memory",
+            json={
+                "episodic_memory": {"short_term_memory": {"message_capacity": 2, "enabled": False}},
+                "semantic_memory": {"enabled": False},
+            },
+        )
+        assert answered.json()["success"] is True
+    with running_server(tmp_path / "store") as server:
+        told = server.client.get("/api/v2/config").json()
+        short_term = told["episodic_memory"]["short_term_memory"]
+        assert (short_term["message_capacity"], short_term["enabled"]) == (2, False)
+        server.answer("/memories", {**HOME, "messages": [{"content": "tea"}]})
+        found = server.answer("/memories/search", {**HOME, "query": "tea"})["content"]
+        assert found["episodic_memory"]["short_term_memory"]["episodes"] == []
+        assert "semantic_memory" not in found
+
+
+def test_only_an_administrator_of_all_projects_changes_the_configuration(serving):
+    server = serving(require_key=True)
+    keys = server.service.keys
+    for settings, status in (
+        ({"rights": "write"}, 403),
+        ({"rights": "admin", "org": "home"}, 403),
+        ({"rights": "admin"}, 200),
+    ):
+        headers = {"Authorization": f"Bearer {keys.create(**settings).text}"}
+        for body in ({"enabled": True},):
+            answered = server.client.put(
+                "/api/v2/config/memory/semantic", json=body, headers=headers
+            )
+            assert answered.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "problem"),
+    [
+        ("memory/episodic/long_term", {"embedder": "nowhere"}, "must be a model that is here"),
+        ("memory/episodic/long_term", {"vector_store": "qdrant"}, "Extra inputs"),
+        ("memory/semantic", {"llm_model": "nowhere"}, "must be a model that is here"),
+    ],
+)
+def test_what_is_not_there_cannot_be_configured(server, path, body, problem):
+    answered = server.client.put(f"/api/v2/config/{path}", json=body)
+    assert answered.status_code == 422
+    assert problem in answered.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "provider", "config", "problem"),
+    [
+        ("embedders", "a", "amazon-bedrock", {"region": "r"}, "must be a known key"),
+        ("embedders", "a", "openai", {"model": "m", "api_key": "$SECRET"}, "must not name variab"),
+        ("embedders", "../a", "openai", {"model": "m"}, "must be letters"),
+        ("rerankers", "a", "rrf-hybrid", {"reranker_ids": ["a"]}, "is part of itself"),
+        ("rerankers", "a", "rrf-hybrid", {"reranker_ids": []}, "must be a list"),
+    ],
+)
+def test_a_model_that_could_never_work_is_refused(server, kind, name, provider, config, problem):
+    body = {"name": name, "provider": provider, "config": config}
+    answered = server.client.post(f"/api/v2/config/resources/{kind}", json=body)
+    assert answered.status_code == 422
+    assert problem in answered.text
+    assert server.client.get("/api/v2/config/resources").text.count('"a"') == 0
+
+
+def test_a_model_whose_service_is_down_is_told_and_works_when_it_is_up(client, service):
+    config, refused = client.config(), f"{service.host}/nowhere"
+    own = {"api_key": "geheim", "model": "m", "dimensions": None}
+    added = config.add_embedder("late", "openai", {**own, "base_url": refused})
+    assert (added.success, added.status.value) == (False, "failed")
+    assert "geheim" not in added.error
+    assert config.retry_embedder("late").success is False
+    again = config.add_embedder("late", "openai", {**own, "base_url": f"{service.host}/v1"})
+    assert (again.success, config.retry_embedder("late").success) == (True, True)
+    (told,) = [each for each in config.get_resources().embedders if each.name == "late"]
+    assert (told.provider, told.status.value, told.error) == ("openai", "ready", None)
+
+
+@pytest.fixture
+def configured(tmp_path):
+    """Serves a store as a configuration file says."""
+    file = tmp_path / "cfg.yml"
+
+    def serve(text):
+        file.write_text(text, encoding="utf-8")
+        used, document, learnt = read_configuration(Settings(store="unused", config=str(file)))
+        assert learnt == "categories"
+        return running_server(tmp_path / "store", used=used, document=document)
+
+    return serve
+
+
+def test_the_sections_of_a_file_are_what_the_server_uses(configured):
+    with configured(FILE) as server:
+        told = server.client.get("/api/v2/config").json()
+        assert told["episodic_memory"]["long_term_memory"]["reranker"] == "words"
+        assert told["episodic_memory"]["short_term_memory"]["message_capacity"] == 3
+        names = [each["name"] for each in told["resources"]["rerankers"]]
+        assert names == ["words", "as_found", "both"]
+        server.answer("/projects", {**HOME, "config": {"reranker": "both"}}, status=201)
+        said = ["the oven is broken", "I like tea", "tea with milk", "it rained"]
+        messages = [{"content": content} for content in said]
+        server.answer("/memories", {**HOME, "messages": messages})
+        found = server.answer("/memories/search", {**HOME, "query": "tea", "top_k": 4})
+        newest = found["content"]["episodic_memory"]["short_term_memory"]["episodes"]
+        assert [each["content"] for each in newest] == said[1:]
+        # The reranker of the whole server orders what is sent to it.
+        ranked = server.client.post("/rerank", json={"query": "tea", "documents": said}).json()
+        assert ranked["model"] == "words"
+        assert [each["index"] for each in ranked["results"]][:2] in ([1, 2], [2, 1])
+
+
+def test_a_file_says_where_the_server_listens_and_keeps_its_projects(tmp_path):
+    file = tmp_path / "cfg.yml"
+    settings = Settings(store="unused", config=str(file))
+    file.write_text(
+        "server: {host: localhost, port: 9090}\n"
+        "session_manager: {database: mine}\n"
+        "resources: {databases: {mine: {provider: sqlite, config: {path: /tmp/sessions.db}}}}\n"
+    )
+    places = read_places(settings)
+    assert (places.host, places.port, str(places.sessions)) == (
+        *("localhost", 9090),
+        "/tmp/sessions.db",
+    )
+    file.write_text(file.read_text().replace("sqlite", "postgres"))
+    with pytest.raises(ValueError, match="projects and keys are kept in SQLite"):
+        read_places(settings)
+
+
+def test_a_prefix_is_sent_before_queries_and_another_before_passages(service):
+    settings = HttpSettings(model="m", query_prefix="query: ", passage_prefix="passage: ")
+    embedder = HttpEmbedder(f"{service.host}/v1", settings=settings)
+    embedder.encode(["tea"])
+    embedder.encode_query(["tea?"])
+    assert [each["input"] for each in service.bodies][-2:] == [["passage: tea"], ["query: tea?"]]
+    # Vectors that were made otherwise are not compared with these.
+    plain = HttpEmbedder(f"{service.host}/v1", settings=HttpSettings(model="m"))
+    assert plain.identity.revision != embedder.identity.revision
+    embedder.close()
+    plain.close()

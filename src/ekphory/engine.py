@@ -19,6 +19,7 @@ from ekphory.retrieval.revisions import SnapshotLinks
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.retrieval.stages.shape import PinnedRules
 from ekphory.store.lance import LanceStore
+from ekphory.store.lance_table import never
 from ekphory.store.ledger import LEDGER_FOLDER, Ledger
 from ekphory.store.protocol import (
     SCHEMA_VERSION,
@@ -190,10 +191,10 @@ def make_engine(uri: str, embedder: EmbeddingModel, lock: FencedLock | None = No
         lock: Who may write; None for the lock or lease of its place.
     """
     identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
-    newest = {} if lock is None else {"sole_writer": lock.is_sole}
-    store = LanceStore.open(uri, identity, **newest)
+    sole_writer = never if lock is None else lock.is_sole
+    store = LanceStore.open(uri, identity, sole_writer=sole_writer)
     _check_terms(uri, store)
-    ledger = Ledger(uri, **newest)
+    ledger = Ledger(uri, sole_writer=sole_writer)
     if lock is not None:
         lock.tables += [store, ledger]
     upkeep = UpkeepState(None if "://" in uri else Path(uri))

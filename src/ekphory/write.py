@@ -472,7 +472,7 @@ def match_store(engine: Engine, prepared: list[Prepared]) -> list[Prepared]:
     if all(entry.embedder == stored for entry in prepared):
         return prepared
     if stored in engine.embedders:
-        return prepare(engine, [entry.draft for entry in prepared])
+        return prepare(engine.embedders[stored], [entry.draft for entry in prepared])
     zeros = np.zeros((1, stored.dimension), np.float32)
     return [replace(entry, vectors=zeros, embedder=stored) for entry in prepared]
 

@@ -22,7 +22,7 @@ from ekphory.detect import ChangeDetector
 from ekphory.engine import Engine
 from ekphory.errors import StoreError
 from ekphory.filters.tree import Filter
-from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
 from ekphory.retrieval.lexical import TERMS_VERSION
 from ekphory.retrieval.revisions import SnapshotLinks
 from ekphory.retrieval.snapshot import Snapshots, join_columns
@@ -108,6 +108,11 @@ class SpanningStore:
     def keys(self, where: Filter) -> IntArray:
         """Return the keys of the matching memories."""
         found = self._ask(lambda part, _: part.keys(where))
+        return np.sort(np.concatenate([self._widen(each, n) for n, each in enumerate(found)]))
+
+    def lacking(self, embedder: EmbedderIdentity) -> IntArray:
+        """Return the keys of memories of which there is no vector by a model."""
+        found = self._ask(lambda part, _: part.lacking(embedder))
         return np.sort(np.concatenate([self._widen(each, n) for n, each in enumerate(found)]))
 
     def count(self, where: Filter) -> int:
@@ -199,6 +204,7 @@ class SpanningStore:
         )
 
     supersede = delete = purge = maintain = tidy = build_index = repair = append
+    keep_vectors = switch_vectors = drop_previous_vectors = append
 
     def close(self) -> None:
         """End the threads."""

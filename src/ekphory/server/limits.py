@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -307,16 +307,23 @@ class LoadLimit:
 
 
 METHODS = ("GET", "POST", "PUT", "DELETE")
-"""What paths take, and pages of other hosts may use."""
+"""What the paths of REST take."""
 
 
-def guard(keys: AccessKeys, options: ServerOptions, metrics: Metrics) -> list[Middleware]:
+def guard(
+    keys: AccessKeys,
+    options: ServerOptions,
+    metrics: Metrics,
+    *,
+    methods: Sequence[str] = METHODS,
+) -> list[Middleware]:
     """Return the layers that log, let in and limit, the outermost first.
 
     Args:
         keys: Those of the catalog.
         options: Who may come in, and how much at a time.
         metrics: What requests are counted in.
+        methods: What pages of other hosts may use.
     """
     layers = [
         Middleware(RequestLog, metrics=metrics),
@@ -327,7 +334,7 @@ def guard(keys: AccessKeys, options: ServerOptions, metrics: Metrics) -> list[Mi
         cors = Middleware(
             CORSMiddleware,
             allow_origins=options.origins,
-            allow_methods=METHODS,
+            allow_methods=methods,
             allow_headers=["*"],
         )
         layers.insert(1, cors)

@@ -42,6 +42,7 @@ from ekphory.store.lance_table import (
     commits_folder,
     fence_table,
     is_remote,
+    never,
     read_anew,
     translate_lance_errors,
     with_lance_errors_translated,
@@ -288,14 +289,15 @@ class LanceStore:
         uri: str,
         table: lancedb.table.Table,
         identity: StoreIdentity,
-        **newest: SoleWriter,
+        *,
+        sole_writer: SoleWriter = never,
     ) -> None:
         self._uri = uri
         self._table = table
         self._adopt(identity)
         commits = CommitFiles(commits_folder(uri, TABLE))
         self._version = NewestVersion(
-            uri, table, commits=commits, on_change=self._look_anew, **newest
+            uri, table, commits=commits, on_change=self._look_anew, sole_writer=sole_writer
         )
         self._presence = LancePresence(self._rows)
         self._recent = RecentWrites()
@@ -306,13 +308,15 @@ class LanceStore:
         self._note = None if is_remote(uri) else _note_of(uri)
 
     @classmethod
-    def open(cls, uri: str, identity: StoreIdentity, **newest: SoleWriter) -> LanceStore:
+    def open(
+        cls, uri: str, identity: StoreIdentity, *, sole_writer: SoleWriter = never
+    ) -> LanceStore:
         """Open the store at a Lance URI, or make it there with this identity.
 
         Args:
             uri: Where it is.
             identity: What it is made with.
-            newest: `sole_writer`, as `NewestVersion` takes it.
+            sole_writer: As `NewestVersion` takes it.
 
         Raises:
             InvalidInput: The path is a file.
@@ -325,7 +329,8 @@ class LanceStore:
             if not is_remote(uri):
                 _note_of(uri).check()
             table = open_table(uri, TABLE, lance_rows.table_schema(identity))
-            return cls(uri, table, lance_rows.read_identity(table.schema, where=uri), **newest)
+            found = lance_rows.read_identity(table.schema, where=uri)
+            return cls(uri, table, found, sole_writer=sole_writer)
 
     def settle_reads(self) -> None:
         """Wait until no thread is looking for a newer version any more."""

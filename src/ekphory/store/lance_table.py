@@ -526,7 +526,8 @@ SoleWriter = Callable[[], bool]
 """Whether nobody but this process can have written since this process last did."""
 
 
-def _never() -> bool:
+def never() -> bool:
+    """Return that others may write too."""
     return False
 
 
@@ -544,7 +545,7 @@ class NewestVersion:
         *,
         commits: CommitFiles,
         on_change: Callable[[], None] = lambda: None,
-        sole_writer: SoleWriter = _never,
+        sole_writer: SoleWriter = never,
     ) -> None:
         """Take a table.
 

@@ -29,6 +29,7 @@ from ekphory.store.lance_table import (
     connect,
     fence_table,
     is_remote,
+    never,
     read_anew,
     with_lance_errors_translated,
 )
@@ -100,15 +101,15 @@ class _OpenTable:
 class Ledger:
     """Reads and adds to the ledger of one store. Safe for several threads."""
 
-    def __init__(self, uri: str, **newest: SoleWriter) -> None:
+    def __init__(self, uri: str, *, sole_writer: SoleWriter = never) -> None:
         """Take the Lance URI of a store, which need not have a ledger yet.
 
         Args:
             uri: Of the store.
-            newest: `sole_writer`, as `NewestVersion` takes it.
+            sole_writer: As `NewestVersion` takes it.
         """
         self._store = uri
-        self._newest = newest
+        self._sole_writer = sole_writer
         # What errors name.
         self._uri = f"{uri}/{LEDGER_FOLDER}"
         self._opened: _OpenTable | None = None
@@ -230,7 +231,7 @@ class Ledger:
                 return None
             commits = CommitFiles(commits_folder(self._store, LEDGER_TABLE))
             self._commits = len(commits.names() or ())
-            newest = NewestVersion(self._uri, table, commits=commits, **self._newest)
+            newest = NewestVersion(self._uri, table, commits=commits, sole_writer=self._sole_writer)
             self._opened = _OpenTable(table, newest)
         return self._opened
 

@@ -216,6 +216,7 @@ class Cluster:
             if "url" in told:
                 break
             self.process.wait()
+            self.process.stdout.close()
         self.url = told["url"]
 
     def _read_told(self):

@@ -216,6 +216,7 @@ class Cluster:
             if "url" in told:
                 break
             self.process.wait()
+            self.process.stdout.close()
         self.url = told["url"]
 
     def _read_told(self):
@@ -229,7 +230,7 @@ class Cluster:
     def post(self, request):
         """Ask until it answers: a shard that is moved or loaded is refused for some seconds."""
         path, body = request
-        until = time.monotonic() + 120
+        until = time.monotonic() + STARTS
         while True:
             answer = httpx.post(f"{self.url}{path}", json=body, timeout=120)
             if answer.status_code != 503 or time.monotonic() > until:

@@ -278,9 +278,7 @@ def import_in_bulk(
         tally = Tally(failures)
         try:
             for outcome in _outcomes(ray, (folder, names), shards, options.scope):
-                tally.add(added=outcome["added"], skipped=outcome["skipped"])
-                for each in outcome["refused"]:
-                    tally.list(FailedRecord(**each))
+                _count(outcome, tally)
                 on_progress(tally.report())
         except KeyboardInterrupt as error:
             raise ImportInterrupted(tally.report()) from error
@@ -290,6 +288,12 @@ def import_in_bulk(
                 f"{uri}: the import stopped ({cause}). Run it again: what is there is skipped."
             ) from error
         return tally.report()
+
+
+def _count(outcome: dict[str, Any], tally: Tally) -> None:
+    tally.add(added=outcome["added"], skipped=outcome["skipped"])
+    for refused in outcome["refused"]:
+        tally.list(FailedRecord(**refused))
 
 
 def _outcomes(

@@ -134,11 +134,21 @@ def _make_replica(serve: Any) -> type:  # noqa: ANN401  the module, which need n
         def __init__(self, root: str) -> None:
             self._models = load_models(read_settings())
             self._shards = open_shards(root, self._models.embedder)
+            self._opening: dict[str, asyncio.Task[ServedShard]] = {}
 
         @serve.multiplexed(max_num_models_per_replica=_PER_REPLICA)  # type: ignore[untyped-decorator]
         async def open_shard(self, name: str) -> ServedShard:
-            number = int(name.rpartition("-")[2])
-            return await asyncio.to_thread(ServedShard, self._shards, number, self._models)
+            if name not in self._opening:
+                number = int(name.rpartition("-")[2])
+                opening = asyncio.to_thread(ServedShard, self._shards, number, self._models)
+                self._opening[name] = asyncio.create_task(opening)
+            task = self._opening[name]
+            try:
+                # A request that is given up goes on opening it for the next one.
+                return await asyncio.shield(task)
+            finally:
+                if task.done():
+                    self._opening.pop(name, None)
 
         async def __call__(self, request: dict[str, Any]) -> Answer:
             shard = await self.open_shard(serve.get_multiplexed_model_id())

@@ -124,18 +124,20 @@ def test_what_is_changed_over_http_outlives_the_server(tmp_path):
 
 def test_only_an_administrator_of_all_projects_changes_the_configuration(serving):
     server = serving(require_key=True)
-    keys = server.service.keys
+    keys, down = server.service.keys, {"model": "m", "base_url": "http://127.0.0.1:9/v1"}
+    server.service.configuration.put_resource("embedders", "down", "openai", down)
     for settings, status in (
         ({"rights": "write"}, 403),
         ({"rights": "admin", "org": "home"}, 403),
         ({"rights": "admin"}, 200),
     ):
         headers = {"Authorization": f"Bearer {keys.create(**settings).text}"}
-        for body in ({"enabled": True},):
-            answered = server.client.put(
-                "/api/v2/config/memory/semantic", json=body, headers=headers
-            )
-            assert answered.status_code == status
+        path, body = "/api/v2/config/memory/semantic", {"enabled": True}
+        assert server.client.put(path, json=body, headers=headers).status_code == status
+        # Nobody else learns why a model cannot be loaded, which may name paths and addresses.
+        told = server.client.get("/api/v2/config/resources", headers=headers).json()
+        (failed,) = [each for each in told["embedders"] if each["name"] == "down"]
+        assert (failed["status"], bool(failed["error"])) == ("failed", status == 200)
 
 
 @pytest.mark.parametrize(
@@ -157,6 +159,7 @@ def test_what_is_not_there_cannot_be_configured(server, path, body, problem):
     [
         ("embedders", "a", "amazon-bedrock", {"region": "r"}, "must be a known key"),
         ("embedders", "a", "openai", {"model": "m", "api_key": "$SECRET"}, "must not name variab"),
+        ("embedders", "a", "openai", {"model": "m", "api_key": " ${S}"}, "must not name variab"),
         ("embedders", "../a", "openai", {"model": "m"}, "must be letters"),
         ("rerankers", "a", "rrf-hybrid", {"reranker_ids": ["a"]}, "is part of itself"),
         ("rerankers", "a", "rrf-hybrid", {"reranker_ids": []}, "must be a list"),

@@ -354,7 +354,9 @@ class Configuration:
         """
         if not _NAME.fullmatch(name):
             raise InvalidInput("name", name, "must be letters, digits and ' .:@/-'", "Shorten it")
-        if any(isinstance(value, str) and value.startswith("$") for value in config.values()):
+        if any(
+            isinstance(value, str) and value.strip().startswith("$") for value in config.values()
+        ):
             # Whoever may set this must not read the server's environment by it.
             problem = "must not name variables: they are read from the file alone"
             raise InvalidInput("config", name, problem, "Send the value itself")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path
@@ -9,7 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ekphory.catalog.database import NotPermitted
 from ekphory.catalog.projects import EpisodicSwitches
-from ekphory.server.routes.context import MAY_READ, NOT_THERE, REFUSALS, TheAdmin, TheService
+from ekphory.server.auth import Caller
+from ekphory.server.routes.context import (
+    MAY_READ,
+    NOT_THERE,
+    REFUSALS,
+    TheAdmin,
+    TheReader,
+    TheService,
+)
 from ekphory.service.configuration import (
     LEARNING_MODEL,
     RESOURCE_KINDS,
@@ -169,21 +178,21 @@ _MAY_CHANGE = [Depends(_unbound)]
 Kind = Annotated[ResourceKind, Path(description="Kind of model.")]
 
 
-@server_config_router.get("", dependencies=MAY_READ)
-def get_config(service: TheService) -> ServerConfig:
+@server_config_router.get("")
+def get_config(service: TheService, caller: TheReader) -> ServerConfig:
     """Read all of it."""
     configuration, models = service.configuration, service.models
     return ServerConfig(
-        resources=_resources(configuration),
+        resources=_resources(configuration, caller),
         episodic_memory=_episodic(configuration, models),
         semantic_memory=_semantic(configuration, models),
     )
 
 
-@server_config_router.get("/resources", dependencies=MAY_READ)
-def get_resources(service: TheService) -> Resources:
+@server_config_router.get("/resources")
+def get_resources(service: TheService, caller: TheReader) -> Resources:
     """Read which models and databases there are."""
-    return _resources(service.configuration)
+    return _resources(service.configuration, caller)
 
 
 @server_config_router.get("/memory/episodic", dependencies=MAY_READ)
@@ -265,8 +274,11 @@ def delete_resource(kind: Kind, name: str, service: TheService) -> Done:
     return Done(message=f"{name} was taken out.")
 
 
-def _resources(configuration: Configuration) -> Resources:
+def _resources(configuration: Configuration, caller: Caller) -> Resources:
     found = {kind: configuration.states(kind) for kind in RESOURCE_KINDS}
+    if caller.org is not None or not caller.may("admin"):
+        # Why a model cannot be loaded may name paths and addresses.
+        found = {kind: [replace(each, error=None) for each in own] for kind, own in found.items()}
     return Resources(**found, databases=[ResourceState("lancedb", "lancedb")])
 
 

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ekphory.models.agent_embedder import Embedder
     from ekphory.models.agent_reranker import Reranker
+    from ekphory.models.agentrank import AgentRankEmbedder, AgentRankReranker
 
-__all__ = ["Embedder", "Reranker"]
+__all__ = ["AgentRankEmbedder", "AgentRankReranker", "Embedder", "Reranker"]
 
-_MODULES = {"Embedder": "agent_embedder", "Reranker": "agent_reranker"}
+_MODULES = {
+    "AgentRankEmbedder": "agentrank",
+    "AgentRankReranker": "agentrank",
+    "Embedder": "agent_embedder",
+    "Reranker": "agent_reranker",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  any public name

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -86,7 +87,7 @@ class Reranker:
         api_key: str | None = None,
         scores: ScoreScale | None = None,
         calibration: str | Path | None = None,
-    ) -> Reranker:
+    ) -> Self:
         """Load a model, and check that it ranks known pairs rightly.
 
         Args:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import pickle
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from ekphory import legacy
-from ekphory.errors import MissingExtra, ModelError
+from ekphory.errors import InvalidInput, MissingExtra, ModelError
 from ekphory.models.embedder import (
     EmbedderIdentity,
     FloatMatrix,
@@ -29,8 +31,10 @@ from ekphory.models.embedder import (
 from ekphory.models.late_bound import (
     COMPONENTS_FILE,
     EmbedderComponents,
+    Linear,
     PassageReading,
     build_components,
+    component_tensors,
     normalised,
     read_components,
     write_components,
@@ -93,8 +97,11 @@ def hide_weight_progress() -> Iterator[None]:
 # | ekphory's              | `ekphory_components.safetensors`  | all parts           |
 # | AgentRank's            | `agentrank_components.pt`         | all but a type head |
 # | sentence-transformers' | neither                           | vectors alone       |
+#
+# A directory that ekphory saved may have both files, and is read as ekphory's; AgentRank, saving
+# there again, drops the mark that says so.
 
-SavedFormat = Literal["transformers", "onnx"]
+SavedFormat = Literal["transformers", "onnx", "agentrank"]
 
 AGENTRANK_FILE = "agentrank_components.pt"
 AGENTRANK_MAX_TOKENS = 512
@@ -112,6 +119,7 @@ _AGENTRANK_NAMES = {
         "3.bias": "importance.2.bias",
     },
 }
+_POOLING_FILE = "1_Pooling/config.json"
 
 
 class TorchModel(NamedTuple):
@@ -138,8 +146,9 @@ def load_torch_model(name_or_path: str, *, device: str | None) -> TorchModel:
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.util import load_file_path
 
-        if path := load_file_path(name_or_path, AGENTRANK_FILE):
-            return _load_agentrank(name_or_path, Path(path), device)
+        path = load_file_path(name_or_path, AGENTRANK_FILE)
+        if path and (found := _load_agentrank(name_or_path, Path(path), device)):
+            return found
         with hide_weight_progress():
             model = SentenceTransformer(name_or_path, device=device)
         written = legacy.find_written_name(
@@ -186,12 +195,15 @@ def _without_projection(
     return TorchModel(encoder, components)
 
 
-def _load_agentrank(name_or_path: str, path: Path, device: str | None) -> TorchModel:
+def _load_agentrank(name_or_path: str, path: Path, device: str | None) -> TorchModel | None:
+    """Return the model; None where ekphory wrote the file beside components of its own."""
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
     stored: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    if stored["config"].get(COMPONENTS_FILE):
+        return None
     tensors: dict[str, NDArray[Any]] = {
         ours: stored[part][theirs].float().numpy()
         for part, names in _AGENTRANK_NAMES.items()
@@ -206,6 +218,56 @@ def _load_agentrank(name_or_path: str, path: Path, device: str | None) -> TorchM
     longest = getattr(transformer.auto_model.config, "max_position_embeddings", None)
     encoder.max_seq_length = min(AGENTRANK_MAX_TOKENS, longest or AGENTRANK_MAX_TOKENS)
     return TorchModel(encoder, components)
+
+
+def write_agentrank_components(directory: Path) -> None:
+    """Write AgentRank's file into a directory of ekphory's layout, so that `agentrank` loads it.
+
+    AgentRank's importance head has half as many hidden channels as the encoder: a smaller head is
+    filled up with zeros, which changes nothing. A head for types it has not.
+
+    Raises:
+        InvalidInput: The model has other parts than AgentRank's.
+        MissingExtra: torch or safetensors is not installed.
+    """
+    parts, pooling = read_components(directory), _read_pooling(directory)
+    head = None if parts is None else parts.importance
+    if parts is None or head is None or 2 * len(head[0].bias) > parts.dimension or not pooling:
+        problem = "needs age, type, an importance head, and the mean or the first token"
+        raise InvalidInput("formats", "agentrank", problem, "Leave it out for this model")
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtra("torch", f"Writing {directory / AGENTRANK_FILE}") from error
+    parts = replace(
+        parts,
+        age=parts.age / AGENTRANK_SCALE,
+        type=parts.type / AGENTRANK_SCALE,
+        importance=_widened(*head, width=parts.dimension // 2),
+    )
+    tensors = component_tensors(parts)
+    content: dict[str, Any] = {
+        part: {theirs: torch.tensor(tensors[ours]) for theirs, ours in names.items()}
+        for part, names in _AGENTRANK_NAMES.items()
+    }
+    config = {"pooling": pooling, "hidden_dim": parts.dimension, COMPONENTS_FILE: True}
+    torch.save({**content, "config": config}, directory / AGENTRANK_FILE)
+
+
+def _read_pooling(directory: Path) -> str | None:
+    """Return `mean` or `cls`; None for another pooling, which AgentRank has not."""
+    config = json.loads((directory / _POOLING_FILE).read_text(encoding="utf-8"))
+    named = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
+    found = (
+        kind for kind, key in named.items() if config.get("pooling_mode") == kind or config.get(key)
+    )
+    return next(found, None)
+
+
+def _widened(first: Linear, second: Linear, *, width: int) -> tuple[Linear, Linear]:
+    missing = width - len(first.bias)
+    inner = np.pad(first.weight, ((0, missing), (0, 0))), np.pad(first.bias, (0, missing))
+    return Linear(*inner), Linear(np.pad(second.weight, ((0, 0), (0, missing))), second.bias)
 
 
 # How a sentence-transformers model cuts a text into tokens, and how many it reads at once.

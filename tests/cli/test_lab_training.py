@@ -6,6 +6,7 @@ from tests.services.wire import running_service, says
 from tests.training.tiny_encoder import TEXTS, write_tiny_encoder
 
 from ekphory.errors import InvalidInput
+from ekphory.models import Embedder
 from ekphory.models.loading import load_embedder, read_calibration
 from ekphory.models.onnx_embedder import OnnxEmbedder
 from ekphory.retrieval.calibration import FITTED, read_fitted
@@ -122,6 +123,23 @@ def test_samples_are_written_one_a_line_and_counted(train, refused, tmp_path):
     # An unknown half is named.
     assert "dev" in refused("generate", "--split", "dev", "--out", tmp_path / "s.jsonl")
     assert not (tmp_path / "s.jsonl").exists()
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_an_embedder_is_trained_on_the_samples_that_generate_wrote(train, refused, tmp_path):
+    from tests.training.trainable_encoder import write_trainable_encoder
+
+    file, base = tmp_path / "samples.jsonl", write_trainable_encoder(tmp_path / "base")
+    train("generate", "--count", 30, "--out", file)
+    places = ("--data", file, "--base", base, "--target", tmp_path / "run")
+
+    told = train("embedder", *places, "--config", "base", "--steps", 2, "--precision", "bfloat16")
+
+    assert told.strip() == f"{tmp_path / 'run' / 'model'}: 2 steps"
+    model = Embedder.from_pretrained(tmp_path / "run" / "model")
+    assert model.encode("the cat", days_ago=3, memory_type="episodic").shape == (1, 32)
+    assert "float8" in refused("embedder", *places, "--precision", "float8")
 
 
 def knowing_the_answers(dataset):

@@ -230,7 +230,7 @@ def write_agentrank_components(directory: Path) -> None:
         InvalidInput: The model has other parts than AgentRank's.
         MissingExtra: torch or safetensors is not installed.
     """
-    parts, pooling = read_components(directory), _read_pooling(directory)
+    parts, pooling = read_components(directory), read_pooling(directory)
     head = None if parts is None else parts.importance
     if parts is None or head is None or 2 * len(head[0].bias) > parts.dimension or not pooling:
         problem = "needs age, type, an importance head, and the mean or the first token"
@@ -254,8 +254,10 @@ def write_agentrank_components(directory: Path) -> None:
     torch.save({**content, "config": config}, directory / AGENTRANK_FILE)
 
 
-def _read_pooling(directory: Path) -> str | None:
-    """Return `mean` or `cls`; None for another pooling, which AgentRank has not."""
+def read_pooling(directory: Path) -> str | None:
+    """Return `mean`, also where nothing says what, or `cls`; None for another pooling."""
+    if not (directory / _POOLING_FILE).is_file():
+        return "mean"
     config = json.loads((directory / _POOLING_FILE).read_text(encoding="utf-8"))
     named = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
     found = (

@@ -362,7 +362,14 @@ _CHAT_REMEDY = "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL."
 class TrainingOptions:
     """What a training reads, where it writes, and what decides the order of its data."""
 
-    data: DataOption
+    data: Annotated[
+        Path,
+        typer.Option(
+            "--data",
+            metavar="PATH",
+            help="Folder of the training files; for an embedder also a file of `train generate`.",
+        ),
+    ]
     base: Annotated[
         Path,
         typer.Option(
@@ -373,6 +380,12 @@ class TrainingOptions:
         Path, typer.Option(metavar="DIR", help="Where to write; a stopped run there goes on.")
     ]
     seed: Annotated[int | None, typer.Option(help="Else the configuration's.")] = None
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            help="float32, bfloat16 or float16; else bfloat16 where the device multiplies it."
+        ),
+    ] = None
 
 
 @command
@@ -392,16 +405,23 @@ def embedder(
         typer.Option(metavar="DIR", help="Exported model to follow; else the bundled one."),
     ] = None,
 ) -> None:
-    """Train the embedder on questions and conversations; run it again to go on after a stop."""
+    """Train the embedder on questions and conversations; run it again to go on after a stop.
+
+    Where the data are a file of `train generate`, it learns from those memories alone.
+    """
     require_torch()
     from ekphory.models.loading import load_embedder
     from ekphory_lab.training.embedder_config import CONFIGS
     from ekphory_lab.training.embedder_run import train_embedder
     from ekphory_lab.training.run_files import RunPlaces, config_named
-    from ekphory_lab.training.sources import load_training_data
+    from ekphory_lab.training.sources import load_training_data, samples_alone
 
-    chosen = config_named(CONFIGS, config, seed=asked.seed, steps=steps)
-    training = load_training_data(asked.data, list(chosen.mix))
+    changes = {"seed": asked.seed, "steps": steps, "precision": asked.precision}
+    chosen = config_named(CONFIGS, config, **changes)
+    if asked.data.is_file():
+        chosen, training = chosen.with_samples_alone(), samples_alone(asked.data)
+    else:
+        training = load_training_data(asked.data, list(chosen.mix))
     followed = load_embedder(teacher)
     named = {"teacher": str(followed.identity)}
     with step_bar() as progress:
@@ -478,7 +498,8 @@ def reranker(
     from ekphory_lab.training.reranker.run import Listener, train_reranker
     from ekphory_lab.training.run_files import RunPlaces, config_named
 
-    chosen = config_named(CONFIGS, config, seed=asked.seed, questions=questions)
+    changes = {"seed": asked.seed, "questions": questions, "precision": asked.precision}
+    chosen = config_named(CONFIGS, config, **changes)
     first_stage = load_embedder(None)
     making = ExampleMaking(
         folder=asked.data,
@@ -564,10 +585,10 @@ def export(
 ) -> None:
     """Export a sentence-transformers model as an ONNX embedder that needs no torch.
 
-    With calibration texts it is quantised to 8-bit integers, without them it stays in float.
+    With calibration texts it is quantised to 8-bit integers, without them it stays in float. An
+    encoder of another build than BERT's, such as ModernBERT, is exported in float, with torch.
     """
-    from ekphory.models.onnx_export import export_embedder
-    from ekphory_lab.training.static_int8 import export_int8_embedder
+    from ekphory_lab.training.static_int8 import export_float_embedder, export_int8_embedder
     from ekphory_lab.training.texts import read_calibration
 
     described = asked.description(query_prompt=query_prompt, passage_prompt=passage_prompt)
@@ -578,7 +599,7 @@ def export(
                 asked.source, asked.target, description=described, calibration=texts
             )
         else:
-            record = export_embedder(asked.source, asked.target, description=described)
+            record = export_float_embedder(asked.source, asked.target, description=described)
     _print_record(output, asked.target, record)
 
 

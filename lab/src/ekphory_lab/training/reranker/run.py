@@ -21,6 +21,7 @@ from ekphory_lab.training.encoder import (
     Optimizer,
     Tensor,
     cached_gradients,
+    gradient_scale,
     new_optimizer,
     plain_gradients,
     teacher_loss,
@@ -436,14 +437,15 @@ def _gradients(state: RunState, examples: Sequence[RerankExample], config: Reran
     followed = None if state.followed is None else score_batches(state.followed, batches)
 
     def encode(chunk: models.PairBatch) -> Tensor:
-        return models.training_logits(state.model, chunk)
+        return models.training_logits(state.model, chunk, precision=config.precision)
 
     def loss_of(logits: Tensor) -> Tensor:
         return rerank_loss(batches.table(logits), targets, config.loss, followed)
 
     # One worker means a model so large that the memory of one chunk is all there is.
     accumulate = cached_gradients if state.model.workers == 1 else plain_gradients
-    return accumulate(encode, batches.chunks, loss_of, state.optimizer.trained)
+    scale = gradient_scale(config.precision)
+    return accumulate(encode, batches.chunks, loss_of, state.optimizer.trained, scale=scale)
 
 
 def _measure(

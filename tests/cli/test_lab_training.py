@@ -72,7 +72,7 @@ def test_without_torch_the_extra_is_named(refused, model):
     ("model", "known"),
     [
         ("embedder", "small, refined, settled, conversing, anchored, documented, remembering"),
-        ("reranker", "small, tiny, refined, following, 0.6b, 4b"),
+        ("reranker", "small, tiny, refined, following, 0.6b, 4b, staged, smoke"),
     ],
 )
 def test_an_unknown_configuration_is_named(refused, model, known):
@@ -89,6 +89,30 @@ def test_the_help_names_every_configuration(train):
 @pytest.mark.torch
 def test_a_chat_teacher_needs_a_configured_model(refused):
     assert "EKPHORY_CHAT_URL" in refused("reranker", *PLACES, "--teacher", "chat")
+
+
+@pytest.mark.slow
+def test_teachers_are_compared_by_agreement_and_cost(ekphory, tmp_path):
+    message = {"role": "assistant", "content": '{"better": "equal"}'}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    answer = {"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 5}}
+    options = ["--config", "smoke", "--questions", "2", "--answers", str(tmp_path / "kept.jsonl")]
+    with running_service(lambda _: says(answer)) as service:
+        chat = {"EKPHORY_CHAT_URL": f"{service.host}/v1", "EKPHORY_CHAT_MODEL": "undecided"}
+        command = ("train", "compare-teachers", "--data", str(tmp_path), "--teacher", "chat")
+        first, second = (
+            json.loads(ekphory.run(*command, *options, "--json", **chat).stdout) for _ in range(2)
+        )
+        asked = len(service.asked)
+
+    (cost,) = first["costs"]
+    assert cost["answers"] == asked > 0
+    assert cost["prompt tokens"] == 100 * asked
+    assert cost["tokens per question"] == round(105 * asked / 2)
+    assert second["costs"][0]["kept from before"] == asked
+    pairs = {(each["first"], each["second"]): each for each in first["agreement"]}
+    assert pairs["labels", "undecided"]["kendall"] is None
+    assert pairs["labels", "bm25"]["questions"] == 2
 
 
 def test_a_bundled_reranker_is_unpacked_by_its_name(train, tmp_path):

@@ -9,14 +9,16 @@ if TYPE_CHECKING:
     from ekphory.models.agent_embedder import Embedder
     from ekphory.models.agent_reranker import Reranker
     from ekphory.models.agentrank import AgentRankEmbedder, AgentRankReranker
+    from ekphory.models.torch_embedder import TorchOptions
 
-__all__ = ["AgentRankEmbedder", "AgentRankReranker", "Embedder", "Reranker"]
+__all__ = ["AgentRankEmbedder", "AgentRankReranker", "Embedder", "Reranker", "TorchOptions"]
 
 _MODULES = {
     "AgentRankEmbedder": "agentrank",
     "AgentRankReranker": "agentrank",
     "Embedder": "agent_embedder",
     "Reranker": "agent_reranker",
+    "TorchOptions": "torch_embedder",
 }
 
 

@@ -37,6 +37,7 @@ from ekphory.models.torch_embedder import (
     AGENTRANK_FILE,
     SavedFormat,
     TorchEmbedder,
+    TorchOptions,
     write_agentrank_components,
 )
 from ekphory.types import MemoryType
@@ -235,22 +236,27 @@ class Embedder:
 
     @classmethod
     def from_pretrained(
-        cls, path_or_id: str | Path = "bundled", *, runtime: Runtime | None = None
+        cls,
+        path_or_id: str | Path = "bundled",
+        *,
+        runtime: Runtime | None = None,
+        options: TorchOptions | None = None,
     ) -> Self:
         """Load a model.
 
         Args:
             path_or_id: `bundled`; a directory as `save_pretrained`, `ekphory train export`,
                 AgentRank or sentence-transformers writes it; or a hub id.
-            runtime: What runs it; None takes ONNX Runtime where the directory has an ONNX model,
-                else torch.
+            runtime: What runs it; None takes ONNX Runtime where the directory has an ONNX model and
+                no options are given, else torch.
+            options: How torch loads it.
 
         Raises:
             InvalidInput: The path does not exist, or has no model for this runtime.
             MissingExtra: The model needs the `[torch]` extra.
             ModelError: The model cannot be loaded.
         """
-        return cls(load_local_embedder(path_or_id, runtime=runtime))
+        return cls(load_local_embedder(path_or_id, runtime=runtime, options=options))
 
     def __repr__(self) -> str:
         return f"Embedder({self.identity})"

@@ -331,6 +331,9 @@ class VllmReranker(_AnsweringReranker):
             "tensor_parallel_size": max(1, torch.cuda.device_count()),
             "max_model_len": MOST_TOKENS + _ROOM,
             "enable_prefix_caching": True,
+            # After all but the two answers are barred: among the most probable words of a whole
+            # vocabulary both may be missing.
+            "logprobs_mode": "processed_logprobs",
         } | dict(options.engine)
         self._engine: Any = LLM(model=name_or_path, **chosen)
         room = int(chosen["max_model_len"]) - _ROOM
@@ -338,7 +341,7 @@ class VllmReranker(_AnsweringReranker):
         self._sampling = SamplingParams(
             temperature=0,
             max_tokens=1,
-            logprobs=20,
+            logprobs=2,
             allowed_token_ids=[self._prompt.yes, self._prompt.no],
         )
         super().__init__(name_or_path)

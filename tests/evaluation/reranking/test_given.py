@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from tests.evaluation.conftest import write_conversations
 
 from ekphory.errors import DatasetError
 from ekphory.testing.models import HashEmbedder
@@ -103,26 +102,3 @@ def test_a_file_of_another_set_or_form_gives_nothing(dataset, rows, tmp_path):
     file = tmp_path / "own.jsonl"
     file.write_text('{"format": "ekphory-candidates-2"}\n')
     assert read_given(file) is None
-
-
-@pytest.mark.slow
-def test_the_command_orders_given_candidates_and_its_table_says_which(tmp_path, ekphory, dataset):
-    folder = write_conversations(tmp_path / "chats")
-    file = written(
-        tmp_path,
-        [
-            {
-                "pool": query.pool,
-                "query_id": query.id,
-                "passage_ids": [each.id for each in dataset.pools[query.pool]],
-            }
-            for query in dataset.queries
-        ],
-    )
-    shown = ekphory.run(
-        "eval", "rerank", "--data", str(folder), "--rerankers", "none,bm25",
-        "--candidates", str(file), COLUMNS="200",
-    )  # fmt: skip
-
-    assert shown.exit_code == 0, shown.output
-    assert "by bge-m3.jsonl (given)" in shown.stdout

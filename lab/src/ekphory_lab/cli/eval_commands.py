@@ -487,6 +487,8 @@ def rerank(
     asked.check()
     paths = " ".join(f"--data {path.name}" for path in data)
     share = f" --share {asked.share}" if asked.share else ""
+    if asked.candidates is not None:
+        share += f" --candidates {asked.candidates.name}"
     command_line = (
         f"ekphory eval rerank {paths} --rerankers {asked.rerankers} --top {asked.top}{share}"
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from collections.abc import Collection as Sized
 from pathlib import Path
 
+from ekphory.errors import DatasetError
 from ekphory.importers.locomo import LocomoConversation, LocomoTurn, read_conversations
 from ekphory_lab.evaluation import datasets
 
@@ -64,9 +65,7 @@ def load_retrieval(folder: Path) -> datasets.Dataset:
     for pool, ids in pools.items():
         for each in dict.fromkeys(ids):
             if each not in documents:
-                raise datasets.DatasetError(
-                    f"{scenes}: document {each!r} of {pool!r} is not in {corpus}."
-                )
+                raise DatasetError(f"{scenes}: document {each!r} of {pool!r} is not in {corpus}.")
             collection.add_passage(scenes, pool=pool, passage=documents[each])
     pool_of: dict[str, str] = {}
     for row in datasets.read_json_lines(folder / queries):
@@ -126,7 +125,7 @@ def _read_qrels(file: Path) -> Iterator[tuple[datasets.Row, int]]:
             names = [str(cell) for cell in cells]
             continue
         if len(cells) != len(names):
-            raise datasets.DatasetError(f"{row.place}: {len(cells)} cells, not {len(names)}.")
+            raise DatasetError(f"{row.place}: {len(cells)} cells, not {len(names)}.")
         named = datasets.Row(row.place, dict(zip(names, cells, strict=True)))
         yield named, datasets.read_gain(named, names[-1])
 

@@ -214,7 +214,7 @@ def load_torch_model(name_or_path: str, *, options: TorchOptions = NO_OPTIONS) -
             return found
         with hide_weight_progress():
             model = SentenceTransformer(
-                name_or_path, device=options.device, model_kwargs=options.model_arguments()
+                name_or_path, device=options.device, model_kwargs=options.model_arguments() or None
             )
         written = legacy.find_written_name(
             COMPONENTS_FILE, lambda name: load_file_path(name_or_path, name) is not None

@@ -102,7 +102,7 @@ $(INSTALLED): pyproject.toml lab/pyproject.toml scripts/make_environment.sh
 	@echo '$(CURDIR)' | tee $(PRODUCT) > $@
 
 $(WITH_TORCH): $(INSTALLED)
-	@EXTRAS=$(EXTRAS),torch TORCH='$(TORCH)' TORCH_INDEX='$(TORCH_INDEX)' \
+	@EXTRAS=$(EXTRAS),torch,parity TORCH='$(TORCH)' TORCH_INDEX='$(TORCH_INDEX)' \
 	  sh scripts/make_environment.sh
 	@touch $@
 

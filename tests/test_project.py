@@ -42,7 +42,7 @@ def declared(requirements: list[str]) -> set[str]:
 
 def extras_for_users() -> set[str]:
     extras = PROJECT["optional-dependencies"]
-    for_users = set(extras) - {"dev", "mutants", "site"}
+    for_users = set(extras) - {"dev", "mutants", "parity", "site"}
     return {name for extra in for_users for name in declared(extras[extra])}
 
 

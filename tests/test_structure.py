@@ -38,7 +38,8 @@ MANY_ARGUMENTS: dict[str, tuple[int, str]] = {
     "lab/src/ekphory_lab/training/upper_layers.py::train_upper_layers": (7, "what a run needs"),
     "memory.py::Memory.search": (13, "a search's settings, each by name"),
     "memory.py::Memory.update": (7, "the fields of a memory that can change, each by name"),
-    "models/agent_reranker.py::Reranker.from_pretrained": (7, "what a service must be told"),
+    "models/loading.py::load_reranker": (7, "what a service or a local model must be told"),
+    "models/agent_reranker.py::Reranker.from_pretrained": (8, "what a service must be told"),
 }
 # Function: (how deep it goes, why).
 DEEP_NESTING: dict[str, tuple[int, str]] = {

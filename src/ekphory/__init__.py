@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ekphory.filters.tree import Filter
     from ekphory.memory import AsyncMemory, Memory
     from ekphory.models.agent_reranker import Reranker
+    from ekphory.models.agentrank import AgentRankEmbedder, AgentRankReranker
     from ekphory.models.embedder import EmbeddingModel
     from ekphory.models.loading import load_embedder
     from ekphory.revise import ProfileEntry, State
@@ -28,6 +29,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AgentOptions": "ekphory.agent.provider",
+    "AgentRankEmbedder": "ekphory.models.agentrank",
+    "AgentRankReranker": "ekphory.models.agentrank",
     "AsyncMemory": "ekphory.memory",
     "EkphoryError": "ekphory.errors",
     "EmbeddingModel": "ekphory.models.embedder",
@@ -48,6 +51,8 @@ _HOMES = {
 
 __all__ = [
     "AgentOptions",
+    "AgentRankEmbedder",
+    "AgentRankReranker",
     "AsyncMemory",
     "EkphoryError",
     "EmbeddingModel",

@@ -28,6 +28,8 @@ class Settings:
         embedder_query_prefix: What an embedding service is sent before every query. Blanks
             around it count, and a backslash before an `n` stands for a new line.
         embedder_passage_prefix: What it is sent before every passage, likewise.
+        embedder_options: How torch loads the embedder, as a JSON object:
+            `{"dtype": "bfloat16", "tokens_per_batch": 8192}`; see docs/models.md.
         reranker: What `load_reranker` takes: a URL, a path or a hub id, or `none` for none; by
             default the bundled one.
         reranker_protocol: What a reranking service speaks: `jina`, the default, `cohere`, `tei` or
@@ -36,6 +38,7 @@ class Settings:
         reranker_api_key: The key of a reranking service.
         reranker_scores: Whether the reranker gives `probability`, the default, or `logit`.
         reranker_calibration: File of `ekphory train reranker-calibration` for the reranker.
+        reranker_options: How torch or vLLM loads the reranker, likewise.
         preset: Name of the pipeline of searches that name none; by default `balanced`.
         chat_url: The address of the chat service; by default none is asked.
         chat_model: The model to ask the chat service for.
@@ -73,12 +76,14 @@ class Settings:
     embedder_api_key: str | None = field(default=None, repr=False)
     embedder_query_prefix: str | None = None
     embedder_passage_prefix: str | None = None
+    embedder_options: str | None = None
     reranker: str | None = None
     reranker_protocol: str | None = None
     reranker_model: str | None = None
     reranker_api_key: str | None = field(default=None, repr=False)
     reranker_scores: str | None = None
     reranker_calibration: str | None = None
+    reranker_options: str | None = None
     preset: str | None = None
     chat_url: str | None = None
     chat_model: str | None = None

@@ -4,6 +4,8 @@ import pytest
 from tests.evaluation.conftest import write_conversations
 from tests.services.wire import running_service, says
 
+from ekphory_lab.evaluation.loaders import load_conversation
+
 
 @pytest.fixture
 def measure(ekphory, tmp_path):
@@ -116,6 +118,30 @@ def test_candidates_tables_and_reports_are_written(ekphory, tmp_path):
     assert names == ["none", "bm25"]
     assert "ekphory eval rerank --data chats --rerankers bm25 --top 3" in page.read_text()
     assert candidates.exists()
+
+
+@pytest.mark.long
+def test_given_candidates_are_ordered_and_the_table_says_whose_they_are(ekphory, tmp_path):
+    chats = write_conversations(tmp_path / "chats")
+    file = tmp_path / "bge-m3.jsonl"
+    dataset = load_conversation(chats)
+    rows = (
+        {
+            "pool": query.pool,
+            "query_id": query.id,
+            "passage_ids": [each.id for each in dataset.pools[query.pool]],
+        }
+        for query in dataset.queries
+    )
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    contest = ("--data", str(chats), "--rerankers", "bm25", "--candidates", str(file))
+
+    result = ekphory.run("eval", "rerank", *contest, COLUMNS="200")
+
+    assert result.exit_code == 0, result.output
+    assert "chats: 3 questions, the best 100 candidates of each, by bge-m3.jsonl (given)" in (
+        result.stdout
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from tests.services.wire import running_service, says
 from tests.training.tiny_encoder import TEXTS, write_tiny_encoder
 
 from ekphory.errors import InvalidInput
+from ekphory.models import Embedder
 from ekphory.models.loading import load_embedder, read_calibration
 from ekphory.models.onnx_embedder import OnnxEmbedder
 from ekphory.retrieval.calibration import FITTED, read_fitted
@@ -71,7 +72,7 @@ def test_without_torch_the_extra_is_named(refused, model):
     ("model", "known"),
     [
         ("embedder", "small, refined, settled, conversing, anchored, documented, remembering"),
-        ("reranker", "small, tiny, refined, following, 0.6b, 4b"),
+        ("reranker", "small, tiny, refined, following, 0.6b, 4b, staged, smoke"),
     ],
 )
 def test_an_unknown_configuration_is_named(refused, model, known):
@@ -88,6 +89,30 @@ def test_the_help_names_every_configuration(train):
 @pytest.mark.torch
 def test_a_chat_teacher_needs_a_configured_model(refused):
     assert "EKPHORY_CHAT_URL" in refused("reranker", *PLACES, "--teacher", "chat")
+
+
+@pytest.mark.slow
+def test_teachers_are_compared_by_agreement_and_cost(ekphory, tmp_path):
+    message = {"role": "assistant", "content": '{"better": "equal"}'}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    answer = {"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 5}}
+    options = ["--config", "smoke", "--questions", "2", "--answers", str(tmp_path / "kept.jsonl")]
+    with running_service(lambda _: says(answer)) as service:
+        chat = {"EKPHORY_CHAT_URL": f"{service.host}/v1", "EKPHORY_CHAT_MODEL": "undecided"}
+        command = ("train", "compare-teachers", "--data", str(tmp_path), "--teacher", "chat")
+        first, second = (
+            json.loads(ekphory.run(*command, *options, "--json", **chat).stdout) for _ in range(2)
+        )
+        asked = len(service.asked)
+
+    (cost,) = first["costs"]
+    assert cost["answers"] == asked > 0
+    assert cost["prompt tokens"] == 100 * asked
+    assert cost["tokens per question"] == round(105 * asked / 2)
+    assert second["costs"][0]["kept from before"] == asked
+    pairs = {(each["first"], each["second"]): each for each in first["agreement"]}
+    assert pairs["labels", "undecided"]["kendall"] is None
+    assert pairs["labels", "bm25"]["questions"] == 2
 
 
 def test_a_bundled_reranker_is_unpacked_by_its_name(train, tmp_path):
@@ -122,6 +147,23 @@ def test_samples_are_written_one_a_line_and_counted(train, refused, tmp_path):
     # An unknown half is named.
     assert "dev" in refused("generate", "--split", "dev", "--out", tmp_path / "s.jsonl")
     assert not (tmp_path / "s.jsonl").exists()
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_an_embedder_is_trained_on_the_samples_that_generate_wrote(train, refused, tmp_path):
+    from tests.training.trainable_encoder import write_trainable_encoder
+
+    file, base = tmp_path / "samples.jsonl", write_trainable_encoder(tmp_path / "base")
+    train("generate", "--count", 30, "--out", file)
+    places = ("--data", file, "--base", base, "--target", tmp_path / "run")
+
+    told = train("embedder", *places, "--config", "base", "--steps", 2, "--precision", "bfloat16")
+
+    assert told.strip() == f"{tmp_path / 'run' / 'model'}: 2 steps"
+    model = Embedder.from_pretrained(tmp_path / "run" / "model")
+    assert model.encode("the cat", days_ago=3, memory_type="episodic").shape == (1, 32)
+    assert "float8" in refused("embedder", *places, "--precision", "float8")
 
 
 def knowing_the_answers(dataset):

@@ -20,7 +20,7 @@ from ekphory_lab.evaluation.configurations import (
     run_configurations,
     runs_json,
 )
-from ekphory_lab.evaluation.loaders import load_beir
+from ekphory_lab.evaluation.loaders import load_retrieval
 
 PUBLISHED_GATES = {
     "O": ("hard", 0.0, 0.15),
@@ -100,7 +100,7 @@ class CountingReranker(OverlapReranker):
 
 def run_with(*names, **models):
     return run_configurations(
-        load_beir(SETS / "pets"),
+        load_retrieval(SETS / "pets"),
         choose_configurations(names),
         embedder=HashEmbedder(dimension=64),
         models=OptionalModels(**models),

@@ -9,17 +9,17 @@ from ekphory.errors import DatasetError
 from ekphory_lab.evaluation.datasets import Passage
 from ekphory_lab.evaluation.loaders import (
     evidence_ids,
-    load_beir,
     load_conversation,
     load_locomo,
     load_multihop,
+    load_retrieval,
 )
 from ekphory_lab.evaluation.runner import evaluate
 from ekphory_lab.evaluation.systems import bm25_system
 
 
 def test_a_document_is_its_title_and_its_text():
-    dataset = load_beir(SETS / "documents")
+    dataset = load_retrieval(SETS / "documents")
     assert [passage.text for passage in dataset.pools[""]] == ["Cats They purr.", "Dogs bark."]
     # Only the queries of the test judgements are taken.
     assert [query.id for query in dataset.queries] == ["1"]
@@ -149,7 +149,7 @@ def test_locomos_own_file_and_the_conversation_form_give_the_same(shared_data):
         (load_conversation, "realtalk", 705, 8944),
         (load_conversation, "beam_100k", 355, 5732),
         (load_conversation, "temporal_dev", 1010, 3479),
-        (load_beir, "scifact", 300, 5183),
+        (load_retrieval, "scifact", 300, 5183),
         pytest.param(load_multihop, "2wiki_dev", 500, 8748, marks=pytest.mark.slow),
     ],
 )

@@ -100,7 +100,7 @@ def word_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-def write_yes_no_model(directory: Path, *, seed: int) -> Path:
+def write_yes_no_model(directory: Path, *, seed: int, head: int = 8) -> Path:
     """Write a random Qwen3 with a tokenizer of bytes that knows `yes` and `no`."""
     import torch
     from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
@@ -119,7 +119,7 @@ def write_yes_no_model(directory: Path, *, seed: int) -> Path:
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        head_dim=8,
+        head_dim=head,
         initializer_range=0.5,
         tie_word_embeddings=True,
     )

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 if torch:
-    from ekphory.errors import InvalidInput, ModelError
+    from ekphory.errors import DatasetError, InvalidInput, ModelError
     from ekphory.models.onnx_export import Prompts
     from ekphory_lab.training.embedder_config import (
         EmbedderConfig,
@@ -21,11 +21,18 @@ if torch:
         WrittenPart,
     )
     from ekphory_lab.training.embedder_run import StepBatch, lay_out, train_embedder
-    from ekphory_lab.training.encoder import load_agent_encoder
-    from ekphory_lab.training.memories import GeneratedMemory, HardNegative, MemorySample
+    from ekphory_lab.training.encoder import load_agent_encoder, new_optimizer
+    from ekphory_lab.training.memories import (
+        GeneratedMemory,
+        HardNegative,
+        MemorySample,
+        generate,
+        read_samples,
+        write_samples,
+    )
     from ekphory_lab.training.question_groups import Question, QuestionGroup
     from ekphory_lab.training.run_files import RunPlaces
-    from ekphory_lab.training.sources import TrainingData, WrittenPassages
+    from ekphory_lab.training.sources import TrainingData, WrittenPassages, samples_alone
     from ekphory_lab.training.texts import sha256_of
 
 CONFIG_FIELDS = {
@@ -177,6 +184,62 @@ def test_generated_memories_train_age_type_and_heads(base, short, tmp_path):
     names = names_of_changed(weights_of(short), weights_of(taught))
     changed = {name.split(".")[0] for name in names}
     assert changed == {"encoder", "projection", "age", "kind", "importance", "memory_type"}
+
+
+def test_a_run_learns_from_a_file_of_samples_alone_and_reads_it_again(base, tmp_path):
+    file = tmp_path / "samples.jsonl"
+    write_samples(generate("train", seed=3, count=5), file, progress=silent)
+    config = EmbedderConfig(
+        **CONFIG_FIELDS | {"memories": MemoryPart(samples_per_step=2), "steps": 4}
+    )
+
+    model = train_embedder(
+        config.with_samples_alone(),
+        samples_alone(file),
+        WordVectors(),
+        places=RunPlaces(base=base, target=tmp_path / "run"),
+        progress=silent,
+    )
+
+    lines = (tmp_path / "run" / "losses.jsonl").read_text().splitlines()
+    assert len(lines) == 4
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["data"] == {"samples": sha256_of(file)}
+    names = names_of_changed(weights_of(base), weights_of(model))
+    assert {"age.weight", "kind.weight", "projection.weight"} <= names
+
+
+def test_a_file_that_holds_no_samples_is_named_with_its_line(base, tmp_path):
+    file = tmp_path / "samples.jsonl"
+    file.write_text('{"query": "who?"}\n')
+
+    with pytest.raises(DatasetError, match=r"samples.jsonl, line 1: not a sample"):
+        list(read_samples(file))
+    file.write_text("")
+    with pytest.raises(InvalidInput, match="holds no sample"):
+        samples_alone(file)
+
+
+@pytest.mark.parametrize(("precision", "most"), [("bfloat16", 2e-2), ("float16", 5e-3)])
+def test_sixteen_bits_take_nearly_the_steps_of_float(base, tmp_path, precision, most):
+    changes = {"steps": 2, "memories": MemoryPart(samples_per_step=2), "learning_rate": 1e-4}
+    short = run(base, tmp_path / "short", precision=precision, **changes)
+    full = run(base, tmp_path / "full", precision="float32", **changes)
+
+    first, second = (weights_of(each, "projection")["weight"] for each in (short, full))
+    assert not torch.equal(first, second)
+    assert (first - second).abs().max() <= most
+
+
+def test_a_step_whose_gradients_overflow_is_left_out():
+    weight = torch.nn.Parameter(torch.ones(2))
+    config = EmbedderConfig(**CONFIG_FIELDS)
+    optimizer = new_optimizer(config, 2, {"weight": weight}, {"params": []})
+    weight.grad = torch.tensor([float("inf"), 1.0])
+
+    optimizer.step()
+
+    assert weight.tolist() == [1.0, 1.0]
 
 
 def test_a_stopped_run_with_generated_memories_goes_on_to_the_same_weights(base, tmp_path):

@@ -15,7 +15,11 @@ from ekphory.errors import InvalidInput, ModelError
 from ekphory.models.late_bound import normalised, read_components
 from ekphory.models.onnx_embedder import OnnxEmbedder
 from ekphory.models.onnx_export import ModelDescription, export_embedder, unpack_embedder
-from ekphory_lab.training.static_int8 import CalibrationSource, export_int8_embedder
+from ekphory_lab.training.static_int8 import (
+    CalibrationSource,
+    export_float_embedder,
+    export_int8_embedder,
+)
 
 CALIBRATION = CalibrationSource(tuple(TEXTS), {"texts.jsonl": "0" * 64})
 DESCRIPTION = ModelDescription(name="tiny", licence="MIT", source="made here")
@@ -209,3 +213,47 @@ def test_a_model_in_float_is_not_unpacked(knowing, tmp_path):
     with pytest.raises(ModelError, match="not an 8-bit embedder with age"):
         unpack_embedder(knowing / "whole", tmp_path / "target")
     assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.torch
+def test_modernbert_is_exported_with_its_heads_and_gives_what_torch_gives(tmp_path):
+    from tests.training.trainable_encoder import write_modern_encoder
+
+    from ekphory.models.torch_embedder import TorchEmbedder
+    from ekphory_lab.training.encoder import load_agent_encoder, save_agent_encoder
+
+    encoder = load_agent_encoder(write_modern_encoder(tmp_path / "base"))
+    save_agent_encoder(encoder, tmp_path / "modern")
+
+    export_float_embedder(tmp_path / "modern", tmp_path / "onnx", description=DESCRIPTION)
+
+    exported = OnnxEmbedder(tmp_path / "onnx")
+    texts = ["the cat sat", "a big red house by the sea"]
+    wanted = TorchEmbedder(str(tmp_path / "modern"), device="cpu").read(texts)
+    found = exported.read(texts)
+    assert np.abs(found.content - wanted.content).max() <= 1e-4
+    assert np.abs(found.importance - wanted.importance).max() <= 1e-5
+    assert np.abs(found.type_logits - wanted.type_logits).max() <= 1e-4
+    assert exported.late_bound is not None
+
+
+@pytest.mark.torch
+def test_an_encoder_whose_graph_gives_other_vectors_is_refused(tmp_path):
+    import torch
+    from tests.training.trainable_encoder import write_modern_encoder
+    from transformers import MPNetConfig, MPNetModel
+
+    write_modern_encoder(tmp_path / "base")  # for its tokenizer
+    torch.manual_seed(1)
+    config = MPNetConfig(
+        vocab_size=40,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=50,
+    )
+    MPNetModel(config).save_pretrained(tmp_path / "base")
+
+    with pytest.raises(ModelError, match="other vectors than torch for this mpnet"):
+        export_float_embedder(tmp_path / "base", tmp_path / "onnx", description=DESCRIPTION)

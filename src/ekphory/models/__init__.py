@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ekphory.models.agent_embedder import Embedder
     from ekphory.models.agent_reranker import Reranker
+    from ekphory.models.agentrank import AgentRankEmbedder, AgentRankReranker
+    from ekphory.models.torch_embedder import TorchOptions
 
-__all__ = ["Embedder", "Reranker"]
+__all__ = ["AgentRankEmbedder", "AgentRankReranker", "Embedder", "Reranker", "TorchOptions"]
 
-_MODULES = {"Embedder": "agent_embedder", "Reranker": "agent_reranker"}
+_MODULES = {
+    "AgentRankEmbedder": "agentrank",
+    "AgentRankReranker": "agentrank",
+    "Embedder": "agent_embedder",
+    "Reranker": "agent_reranker",
+    "TorchOptions": "torch_embedder",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  any public name

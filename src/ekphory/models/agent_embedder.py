@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard, get_args
+from typing import Any, Self, TypeGuard, get_args
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ekphory.models.late_bound import (
     type_codes,
 )
 from ekphory.models.loading import ONNX_FOLDER, Runtime, load_local_embedder
+from ekphory.models.model_card import CardContent, write_model_card
 from ekphory.models.model_record import (
     LATE_BOUND_FILE,
     MODEL_FILE,
@@ -32,7 +33,13 @@ from ekphory.models.model_record import (
     read_record,
 )
 from ekphory.models.onnx_embedder import OnnxEmbedder
-from ekphory.models.torch_embedder import AGENTRANK_FILE, SavedFormat, TorchEmbedder
+from ekphory.models.torch_embedder import (
+    AGENTRANK_FILE,
+    SavedFormat,
+    TorchEmbedder,
+    TorchOptions,
+    write_agentrank_components,
+)
 from ekphory.types import MemoryType
 
 # How it is saved: float weights, and the ONNX model in the folder `onnx`.
@@ -45,7 +52,11 @@ _ANOTHER = "Give another directory"
 
 
 def save_embedder(
-    model: OnnxEmbedder | TorchEmbedder, directory: Path, *, formats: Sequence[SavedFormat] | None
+    model: OnnxEmbedder | TorchEmbedder,
+    directory: Path,
+    *,
+    formats: Sequence[SavedFormat] | None,
+    results: Mapping[str, Mapping[str, float]],
 ) -> None:
     """Write the model; `Embedder.save_pretrained` says what in which format.
 
@@ -57,9 +68,28 @@ def save_embedder(
     """
     formats = None if formats is None else _known_formats(formats)
     for name in _LOADED_FIRST:
-        if (directory / name).exists():
+        is_replaced = name == AGENTRANK_FILE and "agentrank" in (formats or ())
+        if (directory / name).exists() and not is_replaced:
             problem = f"holds {name}, which would be loaded instead of what is saved"
             raise InvalidInput("path", str(directory), problem, _ANOTHER)
+    (directory / AGENTRANK_FILE).unlink(missing_ok=True)
+    _save(model, directory, formats)
+    if "agentrank" in (formats or ()):
+        write_agentrank_components(directory)
+    record = model.record if isinstance(model, OnnxEmbedder) else None
+    card = CardContent(
+        identity=model.identity,
+        knows_age=model.late_bound is not None,
+        licence=record.licence if record else "",
+        source=record.source if record else "",
+        results=results,
+    )
+    write_model_card(card, directory)
+
+
+def _save(
+    model: OnnxEmbedder | TorchEmbedder, directory: Path, formats: Sequence[SavedFormat] | None
+) -> None:
     if isinstance(model, OnnxEmbedder):
         _save_exported(model, directory, formats)
         return
@@ -79,7 +109,8 @@ def _known_formats(formats: Iterable[SavedFormat]) -> tuple[SavedFormat, ...]:
     if not given or any(each not in known for each in given):
         remedy = f"Give a list of {' and '.join(map(repr, known))}, or leave it out"
         raise InvalidInput("formats", formats, "must be a list of formats", remedy)
-    return given
+    # AgentRank's file stands beside the float weights.
+    return (*given, "transformers") if "agentrank" in given else given
 
 
 def _save_exported(
@@ -205,22 +236,27 @@ class Embedder:
 
     @classmethod
     def from_pretrained(
-        cls, path_or_id: str | Path = "bundled", *, runtime: Runtime | None = None
-    ) -> Embedder:
+        cls,
+        path_or_id: str | Path = "bundled",
+        *,
+        runtime: Runtime | None = None,
+        options: TorchOptions | None = None,
+    ) -> Self:
         """Load a model.
 
         Args:
             path_or_id: `bundled`; a directory as `save_pretrained`, `ekphory train export`,
                 AgentRank or sentence-transformers writes it; or a hub id.
-            runtime: What runs it; None takes ONNX Runtime where the directory has an ONNX model,
-                else torch.
+            runtime: What runs it; None takes ONNX Runtime where the directory has an ONNX model and
+                no options are given, else torch.
+            options: How torch loads it.
 
         Raises:
             InvalidInput: The path does not exist, or has no model for this runtime.
             MissingExtra: The model needs the `[torch]` extra.
             ModelError: The model cannot be loaded.
         """
-        return cls(load_local_embedder(path_or_id, runtime=runtime))
+        return cls(load_local_embedder(path_or_id, runtime=runtime, options=options))
 
     def __repr__(self) -> str:
         return f"Embedder({self.identity})"
@@ -295,11 +331,16 @@ class Embedder:
         return self._model.windows(text, prefix=prefix)
 
     def save_pretrained(
-        self, path: str | Path, *, formats: Sequence[SavedFormat] | None = None
+        self,
+        path: str | Path,
+        *,
+        formats: Sequence[SavedFormat] | None = None,
+        results: Mapping[str, Mapping[str, float]] | None = None,
     ) -> None:
-        """Write a directory that `from_pretrained` loads.
+        """Write a directory that `from_pretrained` loads, with a model card.
 
-        `transformers` loads in plain `AutoModel` and `SentenceTransformer` too; `onnx` stands in
+        `transformers` loads in plain `AutoModel` and `SentenceTransformer` too, and with
+        `agentrank` in the package `agentrank`, for which it needs torch; `onnx` stands in
         the folder `onnx` of the same directory and needs no torch. An ONNX model that stood there
         and is not written anew is removed: it belongs to other weights. The one that this model
         itself was loaded from stays.
@@ -312,15 +353,17 @@ class Embedder:
             path: Made if needed.
             formats: What to write; None writes `transformers`, and for BERT-like encoders with mean
                 pooling `onnx` too. Of a model that torch runs `transformers` is always written.
+            results: What the card's `model-index` says: measured values by data set and metric.
 
         Raises:
-            InvalidInput: There is no such format, the model cannot be saved in it, or the directory
+            InvalidInput: There is no such format, the model cannot be saved in it, a result is
+                not a number, or the directory
                 holds another model that would be loaded instead.
             MissingExtra: The format needs the `[export]` extra.
             ModelError: The model cannot be exported as ONNX, or the files it was loaded from are
                 gone or changed.
         """
-        save_embedder(self._model, Path(path), formats=formats)
+        save_embedder(self._model, Path(path), formats=formats, results=results or {})
 
     def _require(self, given: FloatMatrix | None, part: str) -> FloatMatrix:
         if given is None:

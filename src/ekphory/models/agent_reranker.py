@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from ekphory.models.reranker import (
     read_dialogue,
     read_documents,
 )
+from ekphory.models.torch_embedder import TorchOptions
 from ekphory.types import to_utc
 
 
@@ -86,7 +88,8 @@ class Reranker:
         api_key: str | None = None,
         scores: ScoreScale | None = None,
         calibration: str | Path | None = None,
-    ) -> Reranker:
+        options: TorchOptions | None = None,
+    ) -> Self:
         """Load a model, and check that it ranks known pairs rightly.
 
         Args:
@@ -100,6 +103,7 @@ class Reranker:
             api_key: For a URL: the service's key.
             scores: For a URL: whether it gives `probability`, the default, or `logit`.
             calibration: A file of `ekphory train reranker-calibration` for this reranker.
+            options: How torch or vLLM loads it.
 
         Raises:
             InvalidInput: There is no such model, or not for this runtime.
@@ -113,6 +117,7 @@ class Reranker:
             model=model,
             api_key=api_key,
             scores=scores,
+            options=options,
         )
         if calibration is None:
             return cls(loaded)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -270,6 +271,23 @@ class ChatSettings:
     service: ServiceSettings = CHAT_SERVICE
 
 
+@dataclass(frozen=True, slots=True)
+class ChatUsage:
+    """What a chat model was asked, and the tokens that its service says it read and wrote."""
+
+    answers: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def after(self, answer: Mapping[str, Any]) -> ChatUsage:
+        """Return it with one more answer; a service that names no tokens adds none."""
+        said = answer.get("usage") or {}
+        read, written = (said.get(f"{each}_tokens") or 0 for each in ("prompt", "completion"))
+        return ChatUsage(
+            self.answers + 1, self.prompt_tokens + read, self.completion_tokens + written
+        )
+
+
 class OpenAIChat:
     """A chat model behind a URL. Safe to call from several threads.
 
@@ -279,6 +297,7 @@ class OpenAIChat:
 
     Attributes:
         name: The model's name.
+        usage: What it was asked until now.
     """
 
     def __init__(self, url: str, *, settings: ChatSettings) -> None:
@@ -292,6 +311,8 @@ class OpenAIChat:
             InvalidInput: The URL is not one.
         """
         self.name = settings.model
+        self.usage = ChatUsage()
+        self._counting = threading.Lock()
         self._settings = settings
         self._service = Service(
             kind="chat service",
@@ -360,6 +381,9 @@ class OpenAIChat:
                 dialect = simpler
             else:
                 self._dialect = dialect
+                if isinstance(answer, dict):
+                    with self._counting:
+                        self.usage = self.usage.after(answer)
                 return self._text(answer, request.options)
 
     def _text(self, answer: Any, options: ChatOptions) -> str:  # noqa: ANN401  whatever JSON holds

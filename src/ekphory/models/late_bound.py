@@ -314,6 +314,11 @@ def write_components(components: EmbedderComponents, directory: Path) -> None:
         from safetensors.numpy import save_file
     except ImportError as error:
         raise MissingExtra("torch", f"Writing {directory / COMPONENTS_FILE}") from error
+    save_file(component_tensors(components), directory / COMPONENTS_FILE)
+
+
+def component_tensors(components: EmbedderComponents) -> dict[str, Array]:
+    """Return the tensors of a components file by their names."""
     layers = {"projection": components.projection}
     if components.importance is not None:
         layers |= dict(zip(("importance.0", "importance.2"), components.importance, strict=True))
@@ -322,10 +327,7 @@ def write_components(components: EmbedderComponents, directory: Path) -> None:
     tensors = {"age.weight": components.age, "type.weight": components.type}
     for name, layer in layers.items():
         tensors |= {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
-    save_file(
-        {name: np.ascontiguousarray(value) for name, value in tensors.items()},
-        directory / COMPONENTS_FILE,
-    )
+    return {name: np.ascontiguousarray(value) for name, value in tensors.items()}
 
 
 # What a model reads out of a passage.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from ekphory.config import Settings
 from ekphory.errors import InvalidInput
-from ekphory.models.chat import Chat, ChatSettings, OpenAIChat
+from ekphory.models.chat import ChatSettings, OpenAIChat
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.http_embedder import HttpEmbedder, HttpSettings
 from ekphory.models.model_record import RECORD_FILE, CalibrationCard, is_reranker
@@ -38,7 +38,7 @@ from ekphory.models.reranker import (
 
 if TYPE_CHECKING:
     from ekphory.models.onnx_embedder import OnnxEmbedder
-    from ekphory.models.torch_embedder import TorchEmbedder
+    from ekphory.models.torch_embedder import TorchEmbedder, TorchOptions
 
 
 ONNX_FOLDER = "onnx"
@@ -100,6 +100,7 @@ def load_embedder(
     dimensions: int | None = None,
     query_prefix: str = "",
     passage_prefix: str = "",
+    options: TorchOptions | None = None,
 ) -> EmbeddingModel:
     """Load an embedder.
 
@@ -118,6 +119,7 @@ def load_embedder(
         dimensions: How long a service's vectors are to be; None for the model's own length.
         query_prefix: What a service is sent before every query; other models have their own.
         passage_prefix: What it is sent before every passage.
+        options: How torch loads a model, which then runs it also where there is an ONNX model.
 
     Raises:
         InvalidInput: The name is empty, or names a path that does not exist.
@@ -138,17 +140,22 @@ def load_embedder(
     if query_prefix or passage_prefix:
         problem = "prefixes are for an embedding service; this model has its own"
         raise InvalidInput("embedder", name, problem, "Leave the prefixes out")
-    return load_local_embedder(name_or_path_or_url)
+    return load_local_embedder(name_or_path_or_url, options=options)
 
 
 def load_local_embedder(
-    name_or_path: str | Path | None = None, *, runtime: Runtime | None = None
+    name_or_path: str | Path | None = None,
+    *,
+    runtime: Runtime | None = None,
+    options: TorchOptions | None = None,
 ) -> OnnxEmbedder | TorchEmbedder:
     """Load a model that runs in this process.
 
     Args:
         name_or_path: As in `load_embedder`, without URLs.
-        runtime: What runs it; None takes ONNX Runtime where there is an ONNX model, else torch.
+        runtime: What runs it; None takes ONNX Runtime where there is an ONNX model and no options,
+            else torch.
+        options: How torch loads it.
 
     Raises:
         InvalidInput: The name is empty, a URL, or names a path that does not exist; or there is no
@@ -158,6 +165,7 @@ def load_local_embedder(
     """
     bundled = name_or_path in (None, "bundled")
     name = str(name_or_path).strip()
+    runtime = _running(runtime, options)
     _check_local(name, runtime, bundled=bundled)
     directory = None if bundled else find_directory(name, field="embedder")
     onnx = _onnx_directory(directory, lambda place: (place / RECORD_FILE).is_file())
@@ -169,9 +177,16 @@ def load_local_embedder(
 
         return load_bundled() if onnx is None else OnnxEmbedder(onnx)
     # Optional: needs the [torch] extra.
-    from ekphory.models.torch_embedder import TorchEmbedder
+    from ekphory.models.torch_embedder import NO_OPTIONS, TorchEmbedder
 
-    return TorchEmbedder(str(directory or name))
+    return TorchEmbedder(str(directory or name), options=options or NO_OPTIONS)
+
+
+def _running(runtime: Runtime | None, options: TorchOptions | None) -> Runtime | None:
+    if options is not None and runtime == "onnx":
+        remedy = "Leave them out, or take another runtime"
+        raise InvalidInput("options", options, "are for torch, not for ONNX Runtime", remedy)
+    return "torch" if options is not None else runtime
 
 
 def _check_local(name: str, runtime: Runtime | None, *, bundled: bool) -> None:
@@ -203,7 +218,7 @@ RerankRuntime = Literal["onnx", "sentence-transformers", "transformers", "vllm"]
 """What runs a local model: the last two answer yes or no with a causal language model."""
 
 
-def load_reranker(
+def load_reranker(  # noqa: PLR0913  what a service or a local model must be told
     spec: str | Path,
     *,
     runtime: RerankRuntime | None = None,
@@ -211,6 +226,7 @@ def load_reranker(
     protocol: str | None = None,
     api_key: str | None = None,
     scores: ScoreScale | None = None,
+    options: TorchOptions | None = None,
 ) -> RerankingModel:
     """Load a reranker.
 
@@ -239,6 +255,8 @@ def load_reranker(
         protocol: What the service speaks; None for `jina`.
         api_key: The service's key.
         scores: What the service gives, `probability` or `logit`; None for probability.
+        options: How torch or vLLM loads a model, which then runs it also where there is an ONNX
+            model.
 
     Raises:
         InvalidInput: There is no such model, or none for this runtime; the protocol or the scale of
@@ -248,7 +266,7 @@ def load_reranker(
     """
     name = str(spec).strip()
     if not name.lower().startswith(_SCHEMES):
-        return load_local_reranker(name, runtime=runtime)
+        return load_local_reranker(name, runtime=runtime, options=options)
     settings = RerankSettings(model=model, api_key=api_key, scores=scores or "probability")
     dialect = DIALECTS.get(protocol or DEFAULT_PROTOCOL)
     if dialect is None:
@@ -261,13 +279,17 @@ def load_reranker(
     return RemoteReranker(name, dialect=dialect, settings=settings)
 
 
-def load_local_reranker(name: str, *, runtime: RerankRuntime | None = None) -> LocalReranker:
+def load_local_reranker(
+    name: str, *, runtime: RerankRuntime | None = None, options: TorchOptions | None = None
+) -> LocalReranker:
     """Load a model that runs in this process; see `load_reranker`."""
     _check_runtime(runtime, RerankRuntime)
+    if runtime in (None, "onnx"):
+        _running(cast("Runtime | None", runtime), options)
     bundled = SMALL_RERANKER if name == "bundled" else name
     if bundled in BUNDLED_RERANKERS:
         found = bundled_reranker(bundled)
-        if found is None or runtime not in (None, "onnx"):
+        if found is None or runtime not in (None, "onnx") or options is not None:
             problem = "must be a reranker of this installation"
             remedy = "Give a model directory, a hub id or a URL"
             raise InvalidInput("reranker", bundled, problem, remedy)
@@ -277,7 +299,7 @@ def load_local_reranker(name: str, *, runtime: RerankRuntime | None = None) -> L
         known = ", ".join(BUNDLED_RERANKERS)
         raise InvalidInput("reranker", name, "no bundled reranker has this name", f"Give {known}")
     onnx = _onnx_directory(directory, is_reranker)
-    if runtime == "onnx" or (runtime is None and onnx is not None):
+    if runtime == "onnx" or (runtime is None and options is None and onnx is not None):
         if onnx is None:
             raise InvalidInput("runtime", runtime, f"{name} has no such model", "Leave it out")
         # ONNX Runtime is slow to import.
@@ -287,7 +309,7 @@ def load_local_reranker(name: str, *, runtime: RerankRuntime | None = None) -> L
     # Optional: needs the extras [torch] or [vllm].
     from ekphory.models.torch_reranker import load_torch_reranker
 
-    return load_torch_reranker(str(directory or name), runtime=runtime)
+    return load_torch_reranker(str(directory or name), runtime=runtime, options=options)
 
 
 # Chat models.
@@ -299,7 +321,7 @@ def load_chat(
     model: str | None,
     api_key: str | None = None,
     extra_fields: Mapping[str, Any] | None = None,
-) -> Chat:
+) -> OpenAIChat:
     """Load a chat model behind an OpenAI-compatible service.
 
     Args:
@@ -441,7 +463,17 @@ def load_configured_embedder(settings: Settings) -> EmbeddingModel | None:
         api_key=settings.embedder_api_key,
         query_prefix=settings.embedder_query_prefix or "",
         passage_prefix=settings.embedder_passage_prefix or "",
+        options=_read_options(settings.embedder_options, "EKPHORY_EMBEDDER_OPTIONS"),
     )
+
+
+def _read_options(text: str | None, name: str) -> TorchOptions | None:
+    if text is None:
+        return None
+    # Slow to import.
+    from ekphory.models.torch_embedder import read_options
+
+    return read_options(text, field=name)
 
 
 def load_configured_reranker(settings: Settings) -> RerankingModel | None:
@@ -488,10 +520,11 @@ def load_named_reranker(spec: str, settings: Settings) -> RerankingModel:
         protocol=settings.reranker_protocol,
         api_key=settings.reranker_api_key,
         scores=cast("ScoreScale | None", scale),
+        options=_read_options(settings.reranker_options, "EKPHORY_RERANKER_OPTIONS"),
     )
 
 
-def load_configured_chat(settings: Settings) -> Chat | None:
+def load_configured_chat(settings: Settings) -> OpenAIChat | None:
     """Load the language model that is named; None where none is.
 
     Raises:

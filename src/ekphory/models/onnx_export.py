@@ -157,20 +157,30 @@ def _optional_json(path: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportSource:
-    """A model to export.
+class ExportParts:
+    """What is written beside the graph of an exported model.
 
     Attributes:
-        weights: Its encoder, and its components where it has some.
+        components: Its components; None for a plain sentence encoder.
+        dimension: Length of a vector.
         tokenizer: Its tokenizer.
         max_tokens: Its longest input, special tokens included.
         prompts: What stands before every query, and every passage.
     """
 
-    weights: EncoderWeights
+    components: EmbedderComponents | None
+    dimension: int
     tokenizer: Tokenizer
     max_tokens: int
     prompts: Prompts
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSource:
+    """A BERT-like model to export: its weights, and what is written beside the graph."""
+
+    weights: EncoderWeights
+    parts: ExportParts
 
 
 def load_export_source(directory: Path) -> ExportSource:
@@ -190,12 +200,14 @@ def load_export_source(directory: Path) -> ExportSource:
     path = directory / TOKENIZER_FILE
     if not path.is_file():
         raise ModelError(f"{path}: no such file. Save the model with a fast tokenizer.")
-    return ExportSource(
-        weights=replace(weights, positions=weights.positions[:max_tokens]),
+    parts = ExportParts(
+        components=weights.components,
+        dimension=weights.words.shape[1],
         tokenizer=Tokenizer.from_file(str(path)),
         max_tokens=max_tokens,
         prompts=read_prompts(directory),
     )
+    return ExportSource(replace(weights, positions=weights.positions[:max_tokens]), parts)
 
 
 def _check_modules(directory: Path, weights: EncoderWeights) -> None:
@@ -269,11 +281,11 @@ def export_embedder(source: Path, target: Path, *, description: ModelDescription
     loaded = load_export_source(source)
     made_by = {"quantisation": "float32", "calibration_texts": 0, "calibration_files": {}}
     model = build_encoder(loaded.weights, FloatArithmetic())
-    return write_export(loaded, model, target, description=description, made_by=made_by)
+    return write_export(loaded.parts, model, target, description=description, made_by=made_by)
 
 
 def write_export(
-    source: ExportSource,
+    source: ExportParts,
     model: ModelProto,
     target: Path,
     *,
@@ -283,7 +295,7 @@ def write_export(
     """Write what `export_embedder` says; the same input gives the same bytes.
 
     Args:
-        source: What the model was made from.
+        source: What is written beside the graph.
         model: The graph.
         target: Made if needed; the files in it are replaced.
         description: What the record says about the model.
@@ -295,7 +307,7 @@ def write_export(
     source.tokenizer.no_truncation()
     source.tokenizer.save(str(target / TOKENIZER_FILE), pretty=False)
     (target / LATE_BOUND_FILE).unlink(missing_ok=True)
-    components, names = source.weights.components, [MODEL_FILE, TOKENIZER_FILE]
+    components, names = source.components, [MODEL_FILE, TOKENIZER_FILE]
     parts: tuple[ModelPart, ...] = ()
     if components is not None:
         bound = components.late_bound()
@@ -311,7 +323,7 @@ def write_export(
     record = ModelRecord(
         name=description.name,
         revision=content_revision(hashes, prompts=prompts),
-        dimension=source.weights.words.shape[1],
+        dimension=source.dimension,
         max_tokens=source.max_tokens,
         query_prompt=prompts["query"],
         passage_prompt=prompts["passage"],

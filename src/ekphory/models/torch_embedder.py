@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import pickle
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -16,12 +18,13 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from ekphory import legacy
-from ekphory.errors import MissingExtra, ModelError
+from ekphory.errors import InvalidInput, MissingExtra, ModelError
 from ekphory.models.embedder import (
     EmbedderIdentity,
     FloatMatrix,
     Offsets,
     VectorCache,
+    batch_by_length,
     check_finite,
     replace_lone_surrogates,
     split_behind_prefix,
@@ -29,8 +32,10 @@ from ekphory.models.embedder import (
 from ekphory.models.late_bound import (
     COMPONENTS_FILE,
     EmbedderComponents,
+    Linear,
     PassageReading,
     build_components,
+    component_tensors,
     normalised,
     read_components,
     write_components,
@@ -63,6 +68,68 @@ def translate_loading_errors(name_or_path: str, *, what: str, problem: str) -> I
         ) from error
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchOptions:
+    """How a model that torch or vLLM runs is loaded.
+
+    Attributes:
+        device: Torch device; None takes a GPU where there is one.
+        dtype: What its weights are held in: `float32`, `bfloat16`, `float16`, or `auto` for their
+            own; None leaves it to the library, or to the device.
+        attn_implementation: How attention is computed: `eager`, `sdpa`, `flash_attention_2`.
+        device_map: Which part goes where, as accelerate reads it; then `device` stays away.
+        model_kwargs: Further arguments of transformers' `from_pretrained`.
+        tokens_per_batch: Most tokens of one run, padding counted in; None for a number of texts.
+        engine: Further arguments of vLLM's `LLM`, such as `gpu_memory_utilization`.
+    """
+
+    device: str | None = None
+    dtype: str | None = None
+    attn_implementation: str | None = None
+    device_map: str | Mapping[str, Any] | None = None
+    model_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    tokens_per_batch: int | None = None
+    engine: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.device is not None and self.device_map is not None:
+            remedy = "Give one of the two"
+            raise InvalidInput("device", self.device, "stands beside a device_map", remedy)
+        if self.tokens_per_batch is not None and self.tokens_per_batch < 1:
+            raise InvalidInput(
+                "tokens_per_batch", self.tokens_per_batch, "must be 1 or more", "Give a count"
+            )
+
+    def model_arguments(self) -> dict[str, Any]:
+        """Return the arguments of transformers' `from_pretrained`."""
+        named = {name: getattr(self, name) for name in ("dtype", "attn_implementation")}
+        named["device_map"] = self.device_map
+        return {key: value for key, value in named.items() if value is not None} | dict(
+            self.model_kwargs
+        )
+
+
+NO_OPTIONS = TorchOptions()
+
+
+def read_options(text: str, *, field: str) -> TorchOptions:
+    """Read options that are written as a JSON object.
+
+    Args:
+        text: The object, whose keys are the attributes of `TorchOptions`.
+        field: What the caller knows it by.
+
+    Raises:
+        InvalidInput: It is something else.
+    """
+    try:
+        return TorchOptions(**json.loads(text))
+    except (ValueError, TypeError) as error:
+        known = ", ".join(each.name for each in fields(TorchOptions))
+        problem = f"must be a JSON object of options ({error})"
+        raise InvalidInput(field, text, problem, f"Known are {known}") from error
+
+
 def name_model(name_or_path: str) -> str:
     """Return the name of a directory; a hub id is its own name."""
     return Path(name_or_path).name if Path(name_or_path).is_dir() else name_or_path
@@ -93,8 +160,11 @@ def hide_weight_progress() -> Iterator[None]:
 # | ekphory's              | `ekphory_components.safetensors`  | all parts           |
 # | AgentRank's            | `agentrank_components.pt`         | all but a type head |
 # | sentence-transformers' | neither                           | vectors alone       |
+#
+# A directory that ekphory saved may have both files, and is read as ekphory's; AgentRank, saving
+# there again, drops the mark that says so.
 
-SavedFormat = Literal["transformers", "onnx"]
+SavedFormat = Literal["transformers", "onnx", "agentrank"]
 
 AGENTRANK_FILE = "agentrank_components.pt"
 AGENTRANK_MAX_TOKENS = 512
@@ -112,6 +182,7 @@ _AGENTRANK_NAMES = {
         "3.bias": "importance.2.bias",
     },
 }
+_POOLING_FILE = "1_Pooling/config.json"
 
 
 class TorchModel(NamedTuple):
@@ -126,7 +197,7 @@ class TorchModel(NamedTuple):
     components: EmbedderComponents | None
 
 
-def load_torch_model(name_or_path: str, *, device: str | None) -> TorchModel:
+def load_torch_model(name_or_path: str, *, options: TorchOptions = NO_OPTIONS) -> TorchModel:
     """Load a directory or a hub id in any of the three layouts.
 
     Raises:
@@ -138,10 +209,13 @@ def load_torch_model(name_or_path: str, *, device: str | None) -> TorchModel:
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.util import load_file_path
 
-        if path := load_file_path(name_or_path, AGENTRANK_FILE):
-            return _load_agentrank(name_or_path, Path(path), device)
+        path = load_file_path(name_or_path, AGENTRANK_FILE)
+        if path and (found := _load_agentrank(name_or_path, Path(path), options)):
+            return found
         with hide_weight_progress():
-            model = SentenceTransformer(name_or_path, device=device)
+            model = SentenceTransformer(
+                name_or_path, device=options.device, model_kwargs=options.model_arguments() or None
+            )
         written = legacy.find_written_name(
             COMPONENTS_FILE, lambda name: load_file_path(name_or_path, name) is not None
         )
@@ -186,12 +260,15 @@ def _without_projection(
     return TorchModel(encoder, components)
 
 
-def _load_agentrank(name_or_path: str, path: Path, device: str | None) -> TorchModel:
+def _load_agentrank(name_or_path: str, path: Path, options: TorchOptions) -> TorchModel | None:
+    """Return the model; None where ekphory wrote the file beside components of its own."""
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
     stored: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    if stored["config"].get(COMPONENTS_FILE):
+        return None
     tensors: dict[str, NDArray[Any]] = {
         ours: stored[part][theirs].float().numpy()
         for part, names in _AGENTRANK_NAMES.items()
@@ -200,12 +277,64 @@ def _load_agentrank(name_or_path: str, path: Path, device: str | None) -> TorchM
     for name in ("age.weight", "type.weight"):
         tensors[name] = tensors[name] * AGENTRANK_SCALE
     components = build_components(tensors, where=path)
-    transformer = Transformer(name_or_path)
+    transformer = Transformer(name_or_path, model_kwargs=options.model_arguments())
     pooling = Pooling(components.dimension, str(stored["config"]["pooling"]))
-    encoder = SentenceTransformer(modules=[transformer, pooling], device=device)
+    encoder = SentenceTransformer(modules=[transformer, pooling], device=options.device)
     longest = getattr(transformer.auto_model.config, "max_position_embeddings", None)
     encoder.max_seq_length = min(AGENTRANK_MAX_TOKENS, longest or AGENTRANK_MAX_TOKENS)
     return TorchModel(encoder, components)
+
+
+def write_agentrank_components(directory: Path) -> None:
+    """Write AgentRank's file into a directory of ekphory's layout, so that `agentrank` loads it.
+
+    AgentRank's importance head has half as many hidden channels as the encoder: a smaller head is
+    filled up with zeros, which changes nothing. A head for types it has not.
+
+    Raises:
+        InvalidInput: The model has other parts than AgentRank's.
+        MissingExtra: torch or safetensors is not installed.
+    """
+    parts, pooling = read_components(directory), read_pooling(directory)
+    head = None if parts is None else parts.importance
+    if parts is None or head is None or 2 * len(head[0].bias) > parts.dimension or not pooling:
+        problem = "needs age, type, an importance head, and the mean or the first token"
+        raise InvalidInput("formats", "agentrank", problem, "Leave it out for this model")
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtra("torch", f"Writing {directory / AGENTRANK_FILE}") from error
+    parts = replace(
+        parts,
+        age=parts.age / AGENTRANK_SCALE,
+        type=parts.type / AGENTRANK_SCALE,
+        importance=_widened(*head, width=parts.dimension // 2),
+    )
+    tensors = component_tensors(parts)
+    content: dict[str, Any] = {
+        part: {theirs: torch.tensor(tensors[ours]) for theirs, ours in names.items()}
+        for part, names in _AGENTRANK_NAMES.items()
+    }
+    config = {"pooling": pooling, "hidden_dim": parts.dimension, COMPONENTS_FILE: True}
+    torch.save({**content, "config": config}, directory / AGENTRANK_FILE)
+
+
+def read_pooling(directory: Path) -> str | None:
+    """Return `mean`, also where nothing says what, or `cls`; None for another pooling."""
+    if not (directory / _POOLING_FILE).is_file():
+        return "mean"
+    config = json.loads((directory / _POOLING_FILE).read_text(encoding="utf-8"))
+    named = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
+    found = (
+        kind for kind, key in named.items() if config.get("pooling_mode") == kind or config.get(key)
+    )
+    return next(found, None)
+
+
+def _widened(first: Linear, second: Linear, *, width: int) -> tuple[Linear, Linear]:
+    missing = width - len(first.bias)
+    inner = np.pad(first.weight, ((0, missing), (0, 0))), np.pad(first.bias, (0, missing))
+    return Linear(*inner), Linear(np.pad(second.weight, ((0, 0), (0, missing))), second.bias)
 
 
 # How a sentence-transformers model cuts a text into tokens, and how many it reads at once.
@@ -262,18 +391,23 @@ class TorchEmbedder:
         late_bound: Vectors of age and type; None for a model that knows neither.
     """
 
-    def __init__(self, name_or_path: str, *, device: str | None = None) -> None:
+    def __init__(
+        self, name_or_path: str, *, device: str | None = None, options: TorchOptions = NO_OPTIONS
+    ) -> None:
         """Load the model.
 
         Args:
             name_or_path: A model directory, or a hub id, which may be downloaded.
-            device: Torch device; None lets sentence-transformers choose.
+            device: Torch device; None takes that of the options.
+            options: How it is loaded, and how many tokens it reads at once.
 
         Raises:
             MissingExtra: sentence-transformers is not installed.
             ModelError: It cannot load the model.
         """
-        self._model, self._components = load_torch_model(name_or_path, device=device)
+        chosen = options if device is None else replace(options, device=device)
+        self._tokens_per_batch = chosen.tokens_per_batch
+        self._model, self._components = load_torch_model(name_or_path, options=chosen)
         self.late_bound = None if self._components is None else self._components.late_bound()
         self._offsets, self._room = _read_window(self._model)
         self._lock = threading.Lock()
@@ -365,13 +499,24 @@ class TorchEmbedder:
         if not texts:
             return np.empty((0, self.identity.dimension), dtype=np.float32)
         given = [replace_lone_surrogates(text) for text in texts]
+        result = np.empty((len(given), self.identity.dimension), dtype=np.float32)
         with self._lock:
-            vectors = encode(
-                given, batch_size=BATCH_SIZE, show_progress_bar=False, convert_to_numpy=True
-            )
-        result = np.asarray(vectors, dtype=np.float32)
+            for batch in self._batches(given):
+                result[batch] = encode(
+                    [given[place] for place in batch],
+                    batch_size=len(batch) if self._tokens_per_batch else BATCH_SIZE,
+                    show_progress_bar=False,
+                    convert_to_numpy=True,
+                )
         check_finite(result, model=str(self.identity))
         return result
+
+    def _batches(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
+        """Return the places of the texts by run; all at once where only their number counts."""
+        if self._tokens_per_batch is None:
+            return [range(len(texts))]
+        lengths = [min(len(self._offsets(text)), self._room) for text in texts]
+        return batch_by_length(lengths, most_tokens=self._tokens_per_batch)
 
 
 def _find_revision(name_or_path: str, model: Any) -> str:  # noqa: ANN401  torch's

@@ -29,7 +29,12 @@ from ekphory.models.reranker import (
     format_passage,
     format_query,
 )
-from ekphory.models.torch_embedder import name_model, translate_loading_errors
+from ekphory.models.torch_embedder import (
+    NO_OPTIONS,
+    TorchOptions,
+    name_model,
+    translate_loading_errors,
+)
 
 # How Qwen3-Reranker and MemReranker are asked whether a document is what a query wants.
 #
@@ -123,6 +128,8 @@ class _TorchReranker(JudgingReranker):
 # Reranks with a sentence-transformers `CrossEncoder`.
 
 BATCH_SIZE = 32
+CHARACTERS_PER_WORD_PIECE = 3
+"""Fewer than texts have on average, so that a batch rather has less than it may have."""
 
 
 class TorchCrossEncoder(_TorchReranker):
@@ -134,12 +141,12 @@ class TorchCrossEncoder(_TorchReranker):
 
     batch_size = BATCH_SIZE
 
-    def __init__(self, name_or_path: str, *, device: str | None = None) -> None:
+    def __init__(self, name_or_path: str, *, options: TorchOptions = NO_OPTIONS) -> None:
         """Load the model, and check that it ranks known pairs rightly.
 
         Args:
             name_or_path: A model directory, or a hub id, which may be downloaded.
-            device: Torch device; None lets sentence-transformers choose.
+            options: How it is loaded, and how many tokens it reads at once.
 
         Raises:
             MissingExtra: sentence-transformers is not installed.
@@ -149,7 +156,10 @@ class TorchCrossEncoder(_TorchReranker):
         with translate_loading_errors(name_or_path, what="reranker", problem=problem):
             from sentence_transformers import CrossEncoder
 
-            self._model = CrossEncoder(name_or_path, device=device)
+            self._model = CrossEncoder(
+                name_or_path, device=options.device, model_kwargs=options.model_arguments()
+            )
+        self._tokens_per_batch = options.tokens_per_batch
         if self._model.num_labels != 1:
             raise ModelError(
                 f"{name_or_path}: has {self._model.num_labels} labels, a reranker has one. "
@@ -169,20 +179,34 @@ class TorchCrossEncoder(_TorchReranker):
             return Judgement(nothing, nothing)
         asked = replace_lone_surrogates(format_query(query))
         pairs = [(asked, replace_lone_surrogates(format_passage(passage))) for passage in passages]
+        logits = torch.empty(len(pairs))
         with self._lock:
-            logits = self._model.predict(
-                pairs,
-                prompt=query.instruction,
-                batch_size=BATCH_SIZE,
-                show_progress_bar=False,
-                activation_fn=torch.nn.Identity(),
-                convert_to_tensor=True,
-            ).float()
+            for batch in self._batches(pairs):
+                logits[batch] = (
+                    self._model.predict(
+                        [pairs[place] for place in batch],
+                        prompt=query.instruction,
+                        batch_size=len(batch) if self._tokens_per_batch else BATCH_SIZE,
+                        show_progress_bar=False,
+                        activation_fn=torch.nn.Identity(),
+                        convert_to_tensor=True,
+                    )
+                    .float()
+                    .cpu()
+                )
             activated = self._model.activation_fn(logits)
         found = logits.cpu().numpy()
         check_finite(found, model=repr(self))
         scores = UNCALIBRATED.probabilities(found)
         return Judgement(scores, np.asarray(activated.float().cpu().numpy(), np.float32))
+
+    def _batches(self, pairs: Sequence[tuple[str, str]]) -> Sequence[list[int]]:
+        """Return the places of the pairs by run; all at once where only their number counts."""
+        if self._tokens_per_batch is None:
+            return [list(range(len(pairs)))]
+        # As many tokens as characters allow: pairs are tokenised by the model itself.
+        lengths = [sum(map(len, pair)) // CHARACTERS_PER_WORD_PIECE + 3 for pair in pairs]
+        return batch_by_length(lengths, most_tokens=self._tokens_per_batch)
 
 
 # Reranks with Qwen3-Reranker, MemReranker or a model like them, which answer yes or no.
@@ -214,14 +238,18 @@ class YesNoReranker(_AnsweringReranker):
     """A causal language model in transformers. Safe for several threads, one at a time computes."""
 
     def __init__(
-        self, name_or_path: str, *, device: str | None = None, most_tokens: int = MOST_TOKENS
+        self,
+        name_or_path: str,
+        *,
+        options: TorchOptions = NO_OPTIONS,
+        most_tokens: int = MOST_TOKENS,
     ) -> None:
         """Load the model, and check that it ranks known pairs rightly.
 
         Args:
             name_or_path: A model directory, or a hub id, which may be downloaded.
-            device: Torch device; None takes a GPU where there is one. On the CPU it computes in
-                float32, else in the weights' own type.
+            options: How it is loaded, and how many tokens it reads at once; where they name no
+                type it computes in float32 on the CPU, else in the weights' own.
             most_tokens: Longest input; what is longer is cut.
 
         Raises:
@@ -233,12 +261,15 @@ class YesNoReranker(_AnsweringReranker):
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
 
-            self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+            device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
             tokenizer = AutoTokenizer.from_pretrained(name_or_path, padding_side="left")
-            model = AutoModelForCausalLM.from_pretrained(
-                name_or_path, dtype=torch.float32 if self._device == "cpu" else "auto"
-            )
-        self._model = model.to(self._device).eval()
+            given = {"dtype": "float32" if device == "cpu" else "auto"} | options.model_arguments()
+            model = AutoModelForCausalLM.from_pretrained(name_or_path, **given)
+        self._model = (model if options.device_map else model.to(device)).eval()
+        self._device = self._model.device.type
+        self._tokens_per_run = options.tokens_per_batch or TOKENS_PER_RUN.get(
+            self._device, TOKENS_PER_RUN_ON_GPU
+        )
         self._tokenizer: Any = tokenizer
         self.batch_size = PASSAGES_AT_A_TIME.get(self._device, PASSAGES_AT_A_TIME_ON_GPU)
         self._prompt = YesNoPrompt(tokenizer, most_tokens=most_tokens)
@@ -246,8 +277,8 @@ class YesNoReranker(_AnsweringReranker):
 
     def _compute_logits(self, inputs: Sequence[list[int]]) -> RelevanceScores:
         logits = np.empty(len(inputs), np.float32)
-        most_tokens = TOKENS_PER_RUN.get(self._device, TOKENS_PER_RUN_ON_GPU)
-        for batch in batch_by_length([len(ids) for ids in inputs], most_tokens=most_tokens):
+        lengths = [len(ids) for ids in inputs]
+        for batch in batch_by_length(lengths, most_tokens=self._tokens_per_run):
             logits[batch] = self._run([inputs[position] for position in batch])
         return logits
 
@@ -257,7 +288,7 @@ class YesNoReranker(_AnsweringReranker):
         padded = self._tokenizer.pad({"input_ids": inputs}, padding=True, return_tensors="pt")
         with self._lock, torch.inference_mode():
             given = self._model(
-                **padded.to(self._device), use_cache=False, logits_to_keep=1
+                **padded.to(self._model.device), use_cache=False, logits_to_keep=1
             ).logits[:, -1, :]
             difference = given[:, self._prompt.yes].float() - given[:, self._prompt.no].float()
         return np.asarray(difference.cpu().numpy(), np.float32)
@@ -278,11 +309,13 @@ class VllmReranker(_AnsweringReranker):
 
     batch_size = 256
 
-    def __init__(self, name_or_path: str) -> None:
+    def __init__(self, name_or_path: str, *, options: TorchOptions = NO_OPTIONS) -> None:
         """Load the model on all GPUs, and check that it ranks known pairs rightly.
 
         Args:
             name_or_path: A model directory, or a hub id, which may be downloaded.
+            options: Their `dtype` and `engine` go to vLLM; what `engine` names counts in the place
+                of what is chosen here.
 
         Raises:
             MissingExtra: vLLM is not installed.
@@ -293,17 +326,22 @@ class VllmReranker(_AnsweringReranker):
             from vllm import LLM, SamplingParams
         except ImportError as error:
             raise MissingExtra("vllm", f"The runtime 'vllm' of {name_or_path!r}") from error
-        self._engine: Any = LLM(
-            model=name_or_path,
-            tensor_parallel_size=max(1, torch.cuda.device_count()),
-            max_model_len=MOST_TOKENS + _ROOM,
-            enable_prefix_caching=True,
-        )
-        self._prompt = YesNoPrompt(self._engine.get_tokenizer())
+        chosen = {
+            "dtype": options.dtype or "auto",
+            "tensor_parallel_size": max(1, torch.cuda.device_count()),
+            "max_model_len": MOST_TOKENS + _ROOM,
+            "enable_prefix_caching": True,
+            # After all but the two answers are barred: among the most probable words of a whole
+            # vocabulary both may be missing.
+            "logprobs_mode": "processed_logprobs",
+        } | dict(options.engine)
+        self._engine: Any = LLM(model=name_or_path, **chosen)
+        room = int(chosen["max_model_len"]) - _ROOM
+        self._prompt = YesNoPrompt(self._engine.get_tokenizer(), most_tokens=room)
         self._sampling = SamplingParams(
             temperature=0,
             max_tokens=1,
-            logprobs=20,
+            logprobs=2,
             allowed_token_ids=[self._prompt.yes, self._prompt.no],
         )
         super().__init__(name_or_path)
@@ -336,6 +374,7 @@ def load_torch_reranker(
     name_or_path: str,
     *,
     runtime: Literal["sentence-transformers", "transformers", "vllm"] | None = None,
+    options: TorchOptions | None = None,
 ) -> LocalReranker:
     """Load a cross-encoder, or a causal language model that answers yes or no.
 
@@ -343,6 +382,7 @@ def load_torch_reranker(
         name_or_path: A model directory, or a hub id, which may be downloaded.
         runtime: What runs it; None takes transformers for causal language models in a directory
             that sentence-transformers did not write, else sentence-transformers.
+        options: How it is loaded.
 
     Raises:
         MissingExtra: The `[torch]` extra, or vLLM, is not installed.
@@ -353,11 +393,12 @@ def load_torch_reranker(
         has_modules = (Path(name_or_path) / "modules.json").is_file()
         is_plain = not has_modules and _is_causal(name_or_path)
         runtime = "transformers" if is_plain else "sentence-transformers"
+    given = options or NO_OPTIONS
     if runtime == "vllm":
-        return VllmReranker(name_or_path)
+        return VllmReranker(name_or_path, options=given)
     if runtime == "transformers":
-        return YesNoReranker(name_or_path)
-    return TorchCrossEncoder(name_or_path)
+        return YesNoReranker(name_or_path, options=given)
+    return TorchCrossEncoder(name_or_path, options=given)
 
 
 def _is_causal(name_or_path: str) -> bool:

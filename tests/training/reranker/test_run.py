@@ -18,7 +18,7 @@ pytestmark = pytest.mark.torch
 if torch:
     from ekphory.errors import InvalidInput
     from ekphory_lab.training.reranker.config import HeldBack, RerankerConfig, RerankLossWeights
-    from ekphory_lab.training.reranker.examples import write_examples
+    from ekphory_lab.training.reranker.examples import log_loss, write_examples
     from ekphory_lab.training.reranker.models import load_cross_encoder, with_layers
     from ekphory_lab.training.reranker.preparation import (
         HELD_BACK_FILE,
@@ -28,6 +28,7 @@ if torch:
     from ekphory_lab.training.reranker.run import (
         Listener,
         RerankTargets,
+        compare_stages,
         info_nce,
         pair_batches,
         rerank_loss,
@@ -254,6 +255,47 @@ def test_what_cannot_be_followed_is_refused(base, short, tmp_path):
     other = with_another_last_word(short, tmp_path / "other")
     with pytest.raises(InvalidInput, match="reads other tokens than the base"):
         run(base, tmp_path / "tokens", followed=other, loss=FOLLOWING)
+
+
+def test_stages_in_sequence_begin_with_soft_labels_and_end_with_contrast():
+    config = RerankerConfig(**CONFIG_FIELDS, stages="sequence", first_stage=0.25)
+
+    assert config.second_stage == 2
+    before, after = (config.loss_at(step) for step in (1, 2))
+    assert (before.soft, before.contrast) == (1.0, 0.0)
+    assert (after.soft, after.contrast) == (0.0, 1.0)
+    joint = RerankerConfig(**CONFIG_FIELDS)
+    assert joint.loss_at(0) == joint.loss_at(7) == joint.loss
+
+
+def test_both_ways_to_take_the_loss_are_compared_on_the_same_examples(base, tmp_path):
+    (tmp_path / "joint").mkdir()
+    write_examples(word_examples(16, 1), tmp_path / "joint" / TRAINED_FILE)
+    write_examples(word_examples(8, 2), tmp_path / "joint" / HELD_BACK_FILE)
+
+    found = compare_stages(
+        RerankerConfig(**CONFIG_FIELDS | {"questions": 16}, held_back=HeldBack(measured=8)),
+        ExampleMaking(folder=tmp_path, base=None, base_name="none"),
+        places=RunPlaces(base=base, target=tmp_path),
+        listener=Listener(progress=silent, report=silent),
+    )
+
+    names = ["first stage of retrieval", "joint", "soft labels alone", "sequence"]
+    assert sorted(found) == sorted(names)
+    assert [found[name].step for name in names] == [-1, 2, 1, 2]
+    assert found["first stage of retrieval"].log_loss is None
+    assert 0 < found["sequence"].log_loss < 5
+    assert found["joint"].log_loss != found["soft labels alone"].log_loss
+    one, two = ((tmp_path / name / TRAINED_FILE).read_bytes() for name in ("joint", "sequence"))
+    assert one == two
+
+
+def test_the_log_loss_is_the_mean_over_all_candidates():
+    (single,) = word_examples(1, 5)
+    logits = np.array([2.0 if each.relevant else -1.0 for each in single.candidates])
+
+    wanted = (math.log1p(math.exp(-2)) + 2 * math.log1p(math.exp(-1))) / 3
+    assert log_loss([single], [logits]) == pytest.approx(wanted)
 
 
 def test_a_refused_run_leaves_no_target(base, tmp_path):

@@ -1,16 +1,21 @@
 """Teachers, their preferences, and what becomes of them."""
 
+import json
 import math
 
 import numpy as np
 import pytest
+from tests.services.wire import running_service, says
 from tests.training.reranker.rerank_examples import candidate, example
 
 from ekphory.errors import ServiceError
+from ekphory.models.chat import ChatUsage
+from ekphory.models.loading import load_chat
 from ekphory.models.reranker import RerankPassage, RerankQuery
 from ekphory.testing.models import ScriptedChat
 from ekphory_lab.training.reranker.teachers import (
     ChatTeacher,
+    KeptAnswers,
     LabelTeacher,
     ScoreTeacher,
     WeightedTeacher,
@@ -71,6 +76,38 @@ def test_a_chat_model_is_asked_in_both_orders():
     # Another answer is an error.
     with pytest.raises(ServiceError, match='instead of "A", "B" or "equal"'):
         teacher.preferences(ASKED_OF_BO)
+
+
+def preferring_the_shorter(request):
+    """Answer as a chat service that prefers the shorter passage, and names its tokens."""
+    first, second = (
+        request.body["messages"][-1]["content"].partition(f"<{tag}>")[2].partition("</")[0]
+        for tag in "AB"
+    )
+    better = "A" if len(first) < len(second) else "B"
+    message = {"role": "assistant", "content": json.dumps({"better": better})}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return says({"choices": [choice], "usage": {"prompt_tokens": 90, "completion_tokens": 6}})
+
+
+def test_what_a_chat_service_answered_is_kept_with_its_cost_and_not_asked_again(tmp_path):
+    file = tmp_path / "answers.jsonl"
+    with running_service(preferring_the_shorter) as service:
+        chat = load_chat(f"{service.host}/v1", model="short")
+        first, again = KeptAnswers(chat, file), KeptAnswers(chat, file)
+        asked = ChatTeacher(first).preferences(ASKED_OF_BO)
+        kept = KeptAnswers(chat, file)
+
+        assert ChatTeacher(kept).preferences(ASKED_OF_BO).tolist() == asked.tolist()
+        assert len(service.asked) == 6
+        assert (kept.kept, again.kept) == (6, 0)
+        assert kept.usage == first.usage == ChatUsage(6, 540, 36)
+        # Another prompt is another question.
+        ChatTeacher(kept, "Which is nicer?").preferences(ASKED_OF_BO)
+        assert len(service.asked) == 12
+        assert service.bodies[-1]["messages"][0]["content"].startswith("Which is nicer?")
+        chat.close()
+    assert asked[2, 0] == 1.0  # "Bo: Hello." is the shortest
 
 
 def test_a_passage_cannot_end_its_tags():

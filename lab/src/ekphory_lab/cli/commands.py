@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ekphory.cli.command import AddedCommands, CommandGroup, Entry, Function
 from ekphory_lab.cli import eval_commands as evaluate
 from ekphory_lab.cli import reader_commands as readers
+from ekphory_lab.cli import reranker_commands as rerankers
 from ekphory_lab.cli import train_commands as train
 from ekphory_lab.cli.bench_commands import bench, bench_server
 
@@ -32,7 +33,15 @@ _TRAINING = {
     "recipe": (train.recipe, "ekphory-small --data train --output DIR --dry-run"),
     "export": (train.export, "--source all-MiniLM-L6-v2 --target model"),
     "unpack": (train.unpack, "--target base"),
-    "reranker": (train.reranker, "--data train --base run/model --target rerank-run"),
+    "reranker": (rerankers.reranker, "--data train --base run/model --target rerank-run"),
+    "compare-stages": (
+        rerankers.compare_stages,
+        "--data train --base run/model --target compared --questions 200",
+    ),
+    "compare-teachers": (
+        rerankers.compare_teachers,
+        "--data train --teacher chat --answers answers.jsonl",
+    ),
     "export-reranker": (
         train.export_reranker,
         "--source run/model --target m --calibration held.jsonl.gz",

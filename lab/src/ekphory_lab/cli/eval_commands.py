@@ -124,7 +124,7 @@ def beir(
     ] = None,
 ) -> None:
     """Measure on a folder in BEIR's form, such as SciFact."""
-    from ekphory_lab.evaluation.loaders import load_beir
+    from ekphory_lab.evaluation.loaders import load_retrieval
 
     if configs is not None:
         _measure_configurations(data, configs, asked, output, markdown)
@@ -133,7 +133,7 @@ def beir(
             "markdown", str(markdown), "is for configurations", "Name some with --configs"
         )
     else:
-        _measure(lambda: load_beir(data), asked, output)
+        _measure(lambda: load_retrieval(data), asked, output)
 
 
 @command
@@ -215,13 +215,13 @@ def _measure_configurations(
     markdown: Path | None,
 ) -> None:
     from ekphory_lab.evaluation import configurations
-    from ekphory_lab.evaluation.loaders import load_beir
+    from ekphory_lab.evaluation.loaders import load_retrieval
     from ekphory_lab.evaluation.tables import write_markdown
 
     chosen = configurations.choose_configurations(names.split(","))
     with step_bar() as progress:
         runs = configurations.run_configurations(
-            load_beir(data),
+            load_retrieval(data),
             chosen,
             embedder=load_chosen_embedder(asked.embedder),
             models=load_optional_models(),
@@ -256,7 +256,8 @@ def ablation(
     data: Annotated[
         list[Path],
         typer.Option(
-            metavar="PATH", help="LoCoMo's file, a conversation or a BEIR folder; repeatable."
+            metavar="PATH",
+            help="LoCoMo's file, or a folder: a conversation, BEIR's form, LMEB's; repeatable.",
         ),
     ],
     output: FileOutputOptions,
@@ -450,7 +451,9 @@ class RerankChoices:
     candidates: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Keep the candidates here; read again as long as they fit."
+            metavar="FILE",
+            help="Keep the candidates here; read again as long as they fit. Or somebody else's, "
+            "such as BGE-M3's: rows of query_id, passage_ids and perhaps pool and scores.",
         ),
     ] = None
     top: Annotated[int, typer.Option(help="How many candidates each question has.")] = 100
@@ -488,6 +491,8 @@ def rerank(
     asked.check()
     paths = " ".join(f"--data {path.name}" for path in data)
     share = f" --share {asked.share}" if asked.share else ""
+    if asked.candidates is not None:
+        share += f" --candidates {asked.candidates.name}"
     command_line = (
         f"ekphory eval rerank {paths} --rerankers {asked.rerankers} --top {asked.top}{share}"
     )

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from ekphory_lab.evaluation.reranking.benchmark import GateCases, GateOutcome
     from ekphory_lab.training.gates import LearnedGate, OwnCalibration
     from ekphory_lab.training.memory_words import Split
-    from ekphory_lab.training.reranker.examples import Development
-    from ekphory_lab.training.reranker.teachers import PreferenceTeacher
 
 
 # Where an `ekphory train` command writes the constants that it fitted.
@@ -352,17 +350,21 @@ def generate(
     print_result(output, {"file": out, "report": report}, "\n".join(told))
 
 
-# The trainings: `embedder`, `average` and `reranker`.
-
-CHAT = "chat"
-_CHAT_REMEDY = "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL."
+# The trainings: `embedder` and `average`; those of rerankers are in `reranker_commands.py`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingOptions:
     """What a training reads, where it writes, and what decides the order of its data."""
 
-    data: DataOption
+    data: Annotated[
+        Path,
+        typer.Option(
+            "--data",
+            metavar="PATH",
+            help="Folder of the training files; for an embedder also a file of `train generate`.",
+        ),
+    ]
     base: Annotated[
         Path,
         typer.Option(
@@ -373,6 +375,12 @@ class TrainingOptions:
         Path, typer.Option(metavar="DIR", help="Where to write; a stopped run there goes on.")
     ]
     seed: Annotated[int | None, typer.Option(help="Else the configuration's.")] = None
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            help="float32, bfloat16 or float16; else bfloat16 where the device multiplies it."
+        ),
+    ] = None
 
 
 @command
@@ -392,16 +400,23 @@ def embedder(
         typer.Option(metavar="DIR", help="Exported model to follow; else the bundled one."),
     ] = None,
 ) -> None:
-    """Train the embedder on questions and conversations; run it again to go on after a stop."""
+    """Train the embedder on questions and conversations; run it again to go on after a stop.
+
+    Where the data are a file of `train generate`, it learns from those memories alone.
+    """
     require_torch()
     from ekphory.models.loading import load_embedder
     from ekphory_lab.training.embedder_config import CONFIGS
     from ekphory_lab.training.embedder_run import train_embedder
     from ekphory_lab.training.run_files import RunPlaces, config_named
-    from ekphory_lab.training.sources import load_training_data
+    from ekphory_lab.training.sources import load_training_data, samples_alone
 
-    chosen = config_named(CONFIGS, config, seed=asked.seed, steps=steps)
-    training = load_training_data(asked.data, list(chosen.mix))
+    changes = {"seed": asked.seed, "steps": steps, "precision": asked.precision}
+    chosen = config_named(CONFIGS, config, **changes)
+    if asked.data.is_file():
+        chosen, training = chosen.with_samples_alone(), samples_alone(asked.data)
+    else:
+        training = load_training_data(asked.data, list(chosen.mix))
     followed = load_embedder(teacher)
     named = {"teacher": str(followed.identity)}
     with step_bar() as progress:
@@ -441,84 +456,6 @@ def require_torch() -> None:
     for name in ("torch", "transformers", "safetensors"):
         if find_spec(name) is None:
             raise MissingExtra("torch", "Training")
-
-
-@command
-def reranker(
-    asked: TrainingOptions,
-    output: OutputOptions,
-    config: Annotated[
-        str,
-        typer.Option(
-            help="small, tiny (three layers), refined (goes on), following (goes on and follows "
-            "a larger one), 0.6b or 4b (LoRA)."
-        ),
-    ] = "small",
-    questions: Annotated[
-        int | None, typer.Option(help="How many to train on; else the configuration's.", min=1)
-    ] = None,
-    teacher: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MODEL",
-            help="A further teacher: a reranker's directory or URL, or `chat` for the language "
-            "model that is configured; repeatable.",
-        ),
-    ] = None,
-    followed: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="A larger reranker's weights, whose scores are followed."),
-    ] = None,
-) -> None:
-    """Train a reranker in two stages; run it again to go on after a stop."""
-    require_torch()
-    from ekphory.models.loading import load_embedder
-    from ekphory_lab.training.reranker.config import CONFIGS
-    from ekphory_lab.training.reranker.preparation import ExampleMaking
-    from ekphory_lab.training.reranker.run import Listener, train_reranker
-    from ekphory_lab.training.run_files import RunPlaces, config_named
-
-    chosen = config_named(CONFIGS, config, seed=asked.seed, questions=questions)
-    first_stage = load_embedder(None)
-    making = ExampleMaking(
-        folder=asked.data,
-        base=first_stage,
-        base_name=str(first_stage.identity),
-        further=[_teacher(name) for name in teacher or ()],
-    )
-    with step_bar() as progress:
-        model = train_reranker(
-            chosen,
-            making,
-            places=RunPlaces(base=asked.base, target=asked.target, followed=followed),
-            listener=Listener(progress=progress, report=_print_development),
-        )
-    print_result(output, {"model": model, "steps": chosen.steps}, f"{model}: {chosen.steps} steps")
-
-
-def _teacher(name: str) -> PreferenceTeacher:
-    from ekphory.config import read_settings
-    from ekphory.models.loading import load_configured_chat, load_named_reranker
-    from ekphory_lab.training.reranker.teachers import ChatTeacher, reranking_teacher
-
-    settings = read_settings()
-    if name != CHAT:
-        return reranking_teacher(load_named_reranker(name, settings))
-    chat = load_configured_chat(settings)
-    if chat is None:
-        raise InvalidInput("teacher", name, "no language model is configured", _CHAT_REMEDY)
-    return ChatTeacher(chat)
-
-
-def _print_development(found: Development) -> None:
-    ranks = "  ".join(f"{source} {rank:.3f}" for source, rank in found.ranks.items())
-    context = "" if found.with_context is None else f"  with context {found.with_context:.3f}"
-    message_console().print(
-        f"{'first stage' if found.step < 0 else f'step {found.step}'}: MRR {ranks}{context}",
-        soft_wrap=True,
-        markup=False,
-        highlight=False,
-    )
 
 
 # What was trained, exported and back: `export`, `export-reranker` and `unpack`.
@@ -564,10 +501,10 @@ def export(
 ) -> None:
     """Export a sentence-transformers model as an ONNX embedder that needs no torch.
 
-    With calibration texts it is quantised to 8-bit integers, without them it stays in float.
+    With calibration texts it is quantised to 8-bit integers, without them it stays in float. An
+    encoder of another build than BERT's, such as ModernBERT, is exported in float, with torch.
     """
-    from ekphory.models.onnx_export import export_embedder
-    from ekphory_lab.training.static_int8 import export_int8_embedder
+    from ekphory_lab.training.static_int8 import export_float_embedder, export_int8_embedder
     from ekphory_lab.training.texts import read_calibration
 
     described = asked.description(query_prompt=query_prompt, passage_prompt=passage_prompt)
@@ -578,7 +515,7 @@ def export(
                 asked.source, asked.target, description=described, calibration=texts
             )
         else:
-            record = export_embedder(asked.source, asked.target, description=described)
+            record = export_float_embedder(asked.source, asked.target, description=described)
     _print_record(output, asked.target, record)
 
 

@@ -18,7 +18,12 @@ from ekphory.retrieval.stages.shape import Diversify
 from ekphory.types import MEMORY_TYPES
 from ekphory_lab.evaluation import runner
 from ekphory_lab.evaluation.datasets import Dataset
-from ekphory_lab.evaluation.loaders import load_beir, load_conversation, load_locomo
+from ekphory_lab.evaluation.loaders import (
+    has_pools,
+    load_conversation,
+    load_locomo,
+    load_retrieval,
+)
 from ekphory_lab.evaluation.systems import EkphorySystem, OtherPipeline
 from ekphory_lab.evaluation.tables import ReportTable, format_figure, format_test
 
@@ -113,14 +118,14 @@ class Benchmark:
 
 
 def load_benchmark(path: Path) -> Benchmark:
-    """Load a dataset by its form: LoCoMo's own file, a BEIR folder, or a conversation folder.
+    """Load a dataset by its form: LoCoMo's own file, a retrieval or a conversation folder.
 
     Raises:
         DatasetError: It has none of these forms, or is damaged.
     """
-    if (path / "qrels").is_dir():
+    if (path / "qrels").is_dir() or (path.is_dir() and not has_pools(path)):
         # One or two documents are judged for a query, so what counts is how early they come.
-        return Benchmark(load_beir(path), "NDCG@10", "MAP")
+        return Benchmark(load_retrieval(path), "NDCG@10", "MAP")
     dataset = load_locomo(path) if path.is_file() else load_conversation(path)
     return Benchmark(dataset, "MAP", "R@20")
 

@@ -475,10 +475,26 @@ def read_qrels(path: Path, *, columns: tuple[str, ...]) -> Iterator[tuple[Row, i
         if len(cells) != len(columns):
             raise DatasetError(f"{place}: {len(cells)} cells, not {len(columns)}. {_REMEDY}")
         row = Row(place, dict(zip(columns, cells, strict=True)))
-        yield row, _gain(row, columns[-1])
+        yield row, read_gain(row, columns[-1])
 
 
-def _gain(row: Row, name: str) -> int:
+def read_cells(path: Path, *, separator: str | None) -> Iterator[Row]:
+    """Read the cells of each line, by their number; None separates at blanks.
+
+    Raises:
+        DatasetError: A line is not UTF-8.
+    """
+    for place, line in _numbered(path):
+        cells = "\t".join(_cells(place, line)).split(separator)
+        yield Row(place, {str(number): cell for number, cell in enumerate(cells)})
+
+
+def read_gain(row: Row, name: str) -> int:
+    """Return the gain that a field of a line of qrels says.
+
+    Raises:
+        DatasetError: It is not a whole number.
+    """
     try:
         return int(row.text(name))
     except ValueError as error:

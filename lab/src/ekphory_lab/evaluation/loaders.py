@@ -1,25 +1,47 @@
-"""Loaders of benchmarks: BEIR, conversations, LoCoMo."""
+"""Loaders of benchmarks: retrieval sets as BEIR has them, conversations, LoCoMo."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from collections.abc import Collection as Sized
 from pathlib import Path
 
+from ekphory.errors import DatasetError
 from ekphory.importers.locomo import LocomoConversation, LocomoTurn, read_conversations
 from ekphory_lab.evaluation import datasets
 
-# Loader of BEIR's form: `corpus.jsonl`, `queries.jsonl` and `qrels/<split>.tsv`.
+# Loader of retrieval sets: BEIR's and TREC's forms as they are met, and LMEB's.
 
 POOL = ""
-"""A BEIR set is one pool without a name."""
+"""Without scenes a set is one pool without a name."""
 
 _BEIR_COLUMNS = ("query-id", "corpus-id", "score")
 
+_QUERY_COLUMNS = ("query-id", "query_id", "qid", "_id", "id")
+_PASSAGE_COLUMNS = ("corpus-id", "corpus_id", "doc_id", "docid", "pid")
+_SCENE_IDS = ("scene_id", *_QUERY_COLUMNS)
+_CANDIDATES = ("candidate_doc_ids", "candidates", "corpus_ids", "doc_ids")
+_QRELS = ("qrels/test.tsv", "qrels.tsv", "qrels/dev.tsv", "qrels/train.tsv", "qrels.txt")
+_TREC_COLUMNS = ("query-id", "iteration", "corpus-id", "score")
 
-def load_beir(folder: Path) -> datasets.Dataset:
-    """Load a BEIR set with its test judgements; a document's text is its title and its text.
+
+def has_pools(folder: Path) -> bool:
+    """Whether the folder is of the conversation form, whose qrels name a pool."""
+    file = folder / "qrels.tsv"
+    if not file.is_file() or (folder / "candidates.jsonl").is_file():
+        return not any((folder / name).is_file() for name in _QRELS)
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        return "pool" in lines.readline().rstrip().split("\t")
+
+
+def load_retrieval(folder: Path) -> datasets.Dataset:
+    """Load a set of documents, queries and qrels, such as those of finance or healthcare.
+
+    `corpus.jsonl` and `queries.jsonl` (or gzipped) have `_id` or `id`, `text` and perhaps
+    `title`; qrels are `qrels.tsv`, `qrels/*.tsv`, with or without a first line of names, or TREC's
+    `qrels.txt`. With `candidates.jsonl`, as LMEB has it, a query searches the documents that it or
+    its scene (`scene_id`) names, and no others. Other fields are passed over.
 
     Args:
         folder: The folder of the unpacked set.
@@ -27,17 +49,85 @@ def load_beir(folder: Path) -> datasets.Dataset:
     Raises:
         DatasetError: A file is missing, cut short or malformed; names the file and the line.
     """
-    files = ("corpus.jsonl", "qrels/test.tsv")
-    return _load(folder, files, _BEIR_COLUMNS, _read_document, _read_beir_query)
+    corpus, queries = (_present(folder, f"{name}.jsonl") for name in ("corpus", "queries"))
+    qrels = next((name for name in _QRELS if (folder / name).is_file()), _QRELS[0])
+    scenes = "candidates.jsonl"
+    names = [corpus, queries, qrels, *([scenes] if (folder / scenes).is_file() else [])]
+    files = datasets.read_hashes(folder, names)
+    documents: dict[str, datasets.Passage] = {}
+    for row in datasets.read_json_lines(folder / corpus):
+        passage = _read_document(row)
+        if passage.id in documents:
+            raise row.error("_id", f"id {passage.id!r} is twice in the corpus")
+        documents[passage.id] = passage
+    pools = _read_scenes(folder / scenes) if scenes in names else {POOL: list(documents)}
+    collection = datasets.Collection()
+    for pool, ids in pools.items():
+        for each in dict.fromkeys(ids):
+            if each not in documents:
+                raise DatasetError(f"{scenes}: document {each!r} of {pool!r} is not in {corpus}.")
+            collection.add_passage(scenes, pool=pool, passage=documents[each])
+    pool_of: dict[str, str] = {}
+    for row in datasets.read_json_lines(folder / queries):
+        query = _read_query(row, pools)
+        collection.add_query(row.place, query=query)
+        pool_of[query.id] = query.pool
+    for row, gain in _read_qrels(folder / qrels):
+        query_id = _first(row, _QUERY_COLUMNS)
+        collection.add_judgement(
+            row.place,
+            key=(pool_of.get(query_id, POOL), query_id),
+            passage_id=_first(row, _PASSAGE_COLUMNS),
+            gain=gain,
+        )
+    name = datasets.benchmark_of(files) or folder.resolve().name
+    source = datasets.source_of(files, otherwise=datasets.UNKNOWN)
+    return collection.dataset(name, source=source, files=files)
 
 
-def _read_document(row: datasets.Row) -> tuple[str, datasets.Passage]:
+def _present(folder: Path, name: str) -> str:
+    zipped = f"{name}.gz"
+    return zipped if (folder / zipped).is_file() and not (folder / name).is_file() else name
+
+
+def _first(row: datasets.Row, names: Iterable[str]) -> str:
+    """Return the first of these fields that the line has."""
+    found = next((name for name in names if row.fields.get(name) is not None), None)
+    if found is None:
+        raise row.error(next(iter(names)), "this field is missing")
+    return row.label(found)
+
+
+def _read_document(row: datasets.Row) -> datasets.Passage:
     title, text = row.text_or_empty("title"), row.text("text")
-    return POOL, datasets.Passage(id=row.text("_id"), text=f"{title} {text}".strip())
+    return datasets.Passage(id=_first(row, ("_id", "id")), text=f"{title} {text}".strip())
 
 
-def _read_beir_query(row: datasets.Row) -> datasets.EvaluationQuery:
-    return datasets.EvaluationQuery(pool=POOL, id=row.text("_id"), text=row.text("text"))
+def _read_query(row: datasets.Row, pools: Sized[str]) -> datasets.EvaluationQuery:
+    query_id, scene = _first(row, ("_id", "id")), row.label("scene_id")
+    pool = next((each for each in (scene, query_id) if each in pools), POOL)
+    return datasets.EvaluationQuery(pool=pool, id=query_id, text=row.text("text"))
+
+
+def _read_scenes(file: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for row in datasets.read_json_lines(file):
+        named = next((name for name in _CANDIDATES if name in row.fields), _CANDIDATES[0])
+        found[_first(row, _SCENE_IDS)] = list(row.texts(named))
+    return found
+
+
+def _read_qrels(file: Path) -> Iterator[tuple[datasets.Row, int]]:
+    names: Sequence[str] = _TREC_COLUMNS if file.suffix == ".txt" else _BEIR_COLUMNS
+    for row in datasets.read_cells(file, separator=None if file.suffix == ".txt" else "\t"):
+        cells = list(row.fields.values())
+        if set(cells) & {*_QUERY_COLUMNS, *_PASSAGE_COLUMNS}:
+            names = [str(cell) for cell in cells]
+            continue
+        if len(cells) != len(names):
+            raise DatasetError(f"{row.place}: {len(cells)} cells, not {len(names)}.")
+        named = datasets.Row(row.place, dict(zip(names, cells, strict=True)))
+        yield named, datasets.read_gain(named, names[-1])
 
 
 # Loaders of the conversation form and the multi-hop form.

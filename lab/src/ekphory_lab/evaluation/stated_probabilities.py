@@ -22,7 +22,12 @@ from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.reranker import RerankingModel
 from ekphory_lab.evaluation.datasets import Dataset
-from ekphory_lab.evaluation.loaders import load_beir, load_conversation, load_locomo, load_multihop
+from ekphory_lab.evaluation.loaders import (
+    load_conversation,
+    load_locomo,
+    load_multihop,
+    load_retrieval,
+)
 from ekphory_lab.evaluation.metrics import best_hit_error
 from ekphory_lab.evaluation.reranking.benchmark import ReliabilityBin, reliability_bins
 from ekphory_lab.evaluation.runner import Progress
@@ -130,7 +135,7 @@ def known_sets(folder: Path) -> dict[str, Dataset]:
         if (place / "locomo.json").is_file():
             found[place.name] = load_locomo(place / "locomo.json")
         elif (place / "qrels" / "test.tsv").is_file():
-            found[place.name] = load_beir(place)
+            found[place.name] = load_retrieval(place)
         elif (place / "qrels.tsv").is_file():
             load = load_multihop if "2wiki" in place.name else load_conversation
             found[place.name] = load(place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ekphory_lab.training.run_files import RunConfig, read_configurations
@@ -88,6 +88,10 @@ class EmbedderConfig(RunConfig):
     memories: MemoryPart = MemoryPart()
     written: WrittenPart = WrittenPart()
     loss: LossWeights = LossWeights()
+
+    def with_samples_alone(self) -> EmbedderConfig:
+        """Return the configuration without questions and written passages."""
+        return replace(self, mix={}, groups_per_step=0, written=WrittenPart())
 
 
 CONFIGS = read_configurations(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -24,6 +24,7 @@ from ekphory_lab.training.encoder import (
     Tensor,
     anchor_loss,
     cached_gradients,
+    gradient_scale,
     load_agent_encoder,
     mixed_precision,
     new_optimizer,
@@ -33,7 +34,7 @@ from ekphory_lab.training.encoder import (
     teacher_loss,
     training_device,
 )
-from ekphory_lab.training.memories import MemorySample, generate
+from ekphory_lab.training.memories import MemorySample, generate, read_samples
 from ekphory_lab.training.question_groups import (
     BaseModel,
     QuestionGroup,
@@ -215,14 +216,14 @@ def accumulate_gradients(
     places = places.to(encoder.device)
 
     def encode(tokens: Any) -> Tensor:  # noqa: ANN401  a tokenizer's batch
-        with mixed_precision(encoder.device.type):
+        with mixed_precision(encoder.device.type, config.precision):
             return encoder.pooled(tokens)
 
     def loss_of(pooled: Tensor) -> Tensor:
         return step_loss(encoder, pooled[places], batch, config)
 
     accumulate = cached_gradients if len(texts) > config.cached_gradients else plain_gradients
-    return accumulate(encode, chunks, loss_of, weights)
+    return accumulate(encode, chunks, loss_of, weights, scale=gradient_scale(config.precision))
 
 
 def step_loss(
@@ -239,9 +240,11 @@ def step_loss(
     amounts = [len(batch.passages), len(batch.questions)]
     amounts += [0 if part is None else len(part.texts) for part in (batch.memories, batch.written)]
     read, asked, generated, written = pooled.split(amounts)
-    passages = _passage_vectors(encoder, read, batch)
-    questions = functional.normalize(encoder.project(asked), dim=1)
-    loss = question_loss(torch.cat([passages, questions]), batch, config.loss)
+    loss = pooled.new_zeros(())
+    if batch.groups:
+        passages = _passage_vectors(encoder, read, batch)
+        questions = functional.normalize(encoder.project(asked), dim=1)
+        loss = question_loss(torch.cat([passages, questions]), batch, config.loss)
     if batch.memories is not None:
         memories = batch.memories.on(pooled.device)
         learned = memory_loss(encoder, generated, memories)
@@ -327,7 +330,7 @@ def step_batches(
         data.epochs, config.mix, seed=config.seed, long_messages=config.long_messages
     )
     groups = islice(groups, first * size, None)
-    memories = _memories(config, first=first)
+    memories = _memories(config, data.samples, first=first)
     written = sources.written_passages(config, data.epochs, teacher, first=first)
     for step in range(first, config.steps):
         chosen = list(islice(groups, size))
@@ -348,9 +351,14 @@ def _given(
     return sources.drawn_ages(len(group.passages), random) if aged else None
 
 
-def _memories(config: EmbedderConfig, *, first: int) -> Iterator[SampleLayout | None]:
+def _memories(
+    config: EmbedderConfig, file: Path | None, *, first: int
+) -> Iterator[SampleLayout | None]:
     size = config.memories.samples_per_step
-    samples = generate("train", seed=config.seed, count=size * config.steps)
+    if file is None:
+        samples = generate("train", seed=config.seed, count=size * config.steps)
+    else:
+        samples = chain.from_iterable(map(read_samples, repeat(file)))
     samples = islice(samples, size * first, None)
     for _ in range(first, config.steps):
         yield lay_out(list(islice(samples, size))) if size else None

@@ -15,7 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from ekphory.errors import InvalidInput
+from pydantic import TypeAdapter
+
+from ekphory.errors import DatasetError, InvalidInput
 from ekphory.models.late_bound import AGE_BUCKETS, AGE_LIMITS_DAYS
 from ekphory.types import MemoryType
 from ekphory_lab.evaluation.agentmem_cases import (
@@ -701,6 +703,7 @@ def _sample(source: random.Random, words: Vocabulary, wordings: Templates) -> Me
 # Writes samples to a JSON Lines file, and counts what it writes.
 
 _STEP = 1_000
+_SAMPLE = TypeAdapter(MemorySample)
 
 
 @dataclass(frozen=True, slots=True)
@@ -761,6 +764,25 @@ def sample_row(sample: MemorySample) -> dict[str, object]:
         "positive": asdict(sample.positive),
         "negatives": [{"kind": each.kind, **asdict(each.memory)} for each in sample.negatives],
     }
+
+
+def read_samples(file: Path) -> Iterator[MemorySample]:
+    """Read what `write_samples` wrote, line by line.
+
+    Raises:
+        DatasetError: The file holds something else.
+    """
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+                negatives = [{"kind": each["kind"], "memory": each} for each in row["negatives"]]
+                yield _SAMPLE.validate_python({**row, "negatives": negatives})
+            except (KeyError, TypeError, ValueError) as error:
+                raise DatasetError(
+                    f"{file}, line {number}: not a sample ({type(error).__name__}: {error}). "
+                    "Give a file that `ekphory train generate` wrote."
+                ) from error
 
 
 # Generated samples as ranking cases and as labelled texts, for `ekphory eval agentmem`.

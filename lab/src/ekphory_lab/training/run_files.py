@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from ekphory import __version__
 from ekphory.errors import InvalidInput
@@ -24,6 +24,9 @@ MANIFEST_FILE = "manifest.json"
 _LIBRARIES = ("torch", "transformers", "numpy", "bm25s")
 _WEIGHTS = "model.safetensors"
 _WEIGHT_PARTS = "model-*.safetensors"
+
+
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +43,7 @@ class RunConfig:
         largest_gradient: Norm to which gradients are clipped.
         seed: Decides the data and their order.
         checkpoint_seconds: How often the state is written.
+        precision: What products are computed in; `auto` takes bfloat16 where the device has it.
     """
 
     name: str
@@ -51,6 +55,7 @@ class RunConfig:
     largest_gradient: float = 1.0
     seed: int = 20
     checkpoint_seconds: float = 180.0
+    precision: Precision = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,15 +220,19 @@ def _changed(config: Any, row: Mapping[str, Any], mixes: Mapping[str, Any]) -> A
     return replace(config, **values)
 
 
-def config_named(configs: Mapping[str, Config], name: str, **changes: int | None) -> Config:
+def config_named(configs: Mapping[str, Config], name: str, **changes: int | str | None) -> Config:
     """Return a configuration, with the changes that are not None.
 
     Raises:
-        InvalidInput: No configuration has this name.
+        InvalidInput: No configuration has this name, or there is no such precision.
     """
     if name not in configs:
         raise InvalidInput(
             "config", name, "no such configuration", f"Give one of {', '.join(configs)}."
         )
+    known = get_args(Precision)
+    if (precision := changes.get("precision")) not in (None, *known):
+        problem = "must be one that is known"
+        raise InvalidInput("precision", precision, problem, f"Give one of {', '.join(known)}.")
     wanted: dict[str, Any] = {field: value for field, value in changes.items() if value is not None}
     return replace(configs[name], **wanted)

@@ -617,10 +617,13 @@ class TrainingData:
     Attributes:
         epochs: What makes each source's groups.
         hashes: SHA-256 of each file, by its name.
+        samples: File of generated memories, which is read again when it is used up; None makes new
+            ones for every step.
     """
 
     epochs: Mapping[str, Epoch]
     hashes: Mapping[str, str]
+    samples: Path | None = None
 
 
 def load_training_data(folder: Path, names: Sequence[str]) -> TrainingData:
@@ -637,6 +640,18 @@ def load_training_data(folder: Path, names: Sequence[str]) -> TrainingData:
     epochs = {name: partial(each.groups, each.rows(folder)) for name, each in sources.items()}
     hashes = {each.name: each.sha256(folder) for each in sources.values()}
     return TrainingData(epochs, hashes)
+
+
+def samples_alone(file: Path) -> TrainingData:
+    """Return data of no question, and the generated memories of a file.
+
+    Raises:
+        InvalidInput: The file is empty.
+    """
+    if not file.stat().st_size:
+        problem, remedy = "holds no sample", "Write some with `ekphory train generate`."
+        raise InvalidInput("data", str(file), problem, remedy)
+    return TrainingData({}, {"samples": sha256_of(file)}, file)
 
 
 def mixed_groups(

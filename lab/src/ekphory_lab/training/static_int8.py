@@ -12,9 +12,14 @@ import onnxruntime
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from ekphory.errors import InvalidInput
+from ekphory.errors import InvalidInput, MissingExtra
 from ekphory.models.model_record import ModelRecord
-from ekphory.models.onnx_export import ModelDescription, load_export_source, write_export
+from ekphory.models.onnx_export import (
+    ModelDescription,
+    export_embedder,
+    load_export_source,
+    write_export,
+)
 from ekphory.models.onnx_graph import (
     FLOAT,
     MICROSOFT,
@@ -29,6 +34,7 @@ from ekphory.models.onnx_graph import (
     Site,
     build_encoder,
     float_output,
+    read_json,
 )
 
 if TYPE_CHECKING:
@@ -282,6 +288,24 @@ def _nonzero(scales: Array) -> Array:
 # The export.
 
 
+def export_float_embedder(
+    source: Path, target: Path, *, description: ModelDescription
+) -> ModelRecord:
+    """Export in 32-bit float: BERT's build as `export_embedder` does, another through torch.
+
+    Raises:
+        MissingExtra: Another build needs torch, or onnx is not installed.
+        ModelError: The source cannot be exported.
+    """
+    if read_json(source / "config.json").get("model_type") == "bert":
+        return export_embedder(source, target, description=description)
+    try:
+        from ekphory_lab.training.traced_export import export_traced_embedder
+    except ImportError as error:
+        raise MissingExtra("torch", "Exporting an encoder that is not BERT's") from error
+    return export_traced_embedder(source, target, description=description)
+
+
 def export_int8_embedder(
     source: Path, target: Path, *, description: ModelDescription, calibration: CalibrationSource
 ) -> ModelRecord:
@@ -307,9 +331,10 @@ def export_int8_embedder(
             "calibration", calibration.texts, "int8 needs sample texts", "Give a file of texts."
         )
     loaded = load_export_source(source)
-    loaded.tokenizer.enable_padding()
-    loaded.tokenizer.enable_truncation(loaded.max_tokens)
-    ranges = record_ranges(loaded.weights, loaded.tokenizer, calibration.texts)
+    tokenizer = loaded.parts.tokenizer
+    tokenizer.enable_padding()
+    tokenizer.enable_truncation(loaded.parts.max_tokens)
+    ranges = record_ranges(loaded.weights, tokenizer, calibration.texts)
     weights, ranges = fold_value_balance(loaded.weights, ranges)
     model = build_encoder(weights, StaticInt8Arithmetic(weights, ranges))
     made_by = {
@@ -317,4 +342,4 @@ def export_int8_embedder(
         "calibration_texts": len(calibration.texts),
         "calibration_files": dict(calibration.files),
     }
-    return write_export(loaded, model, target, description=description, made_by=made_by)
+    return write_export(loaded.parts, model, target, description=description, made_by=made_by)

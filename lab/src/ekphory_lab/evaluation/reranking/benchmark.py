@@ -38,7 +38,9 @@ from ekphory_lab.evaluation.reranking.candidates import (
     Judge,
     ScoredList,
     candidates_of,
+    find_candidates,
 )
+from ekphory_lab.evaluation.reranking.given import given_candidates, read_given
 from ekphory_lab.evaluation.reranking.questions import DialogueScores, DialogueSet, measure_dialogue
 
 # A contender behind the evaluation's door: what it searches is the fixed candidates.
@@ -559,6 +561,13 @@ def _measured(
 
 
 def _candidates(dataset: Dataset, options: RerankOptions) -> CandidateSet:
+    file = options.candidates
+    if file is not None and file.exists() and (lists := read_given(file)) is not None:
+        found = given_candidates(dataset, lists, file=file, top=options.top)
+        # What comes with ekphory is not in anybody's file.
+        return found or find_candidates(
+            dataset, embedder=options.embedder, top=options.top, progress=options.progress
+        )
     return candidates_of(
         dataset,
         embedder=options.embedder,

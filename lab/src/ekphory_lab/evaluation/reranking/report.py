@@ -86,7 +86,7 @@ def _order_tables(measured: benchmark.RerankedSet) -> Iterator[tables.ReportTabl
     }
     yield _table(
         f"{name}: {len(measured.dataset.queries)} questions, "
-        f"the best {measured.identity.top} candidates of each",
+        f"the best {measured.identity.top} candidates of each, by {measured.identity.embedder}",
         PUBLISHED_MEASURES,
         means | published,
         note=_PUBLISHED if published else "",

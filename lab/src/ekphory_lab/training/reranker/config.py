@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +11,7 @@ from ekphory_lab.training.reranker.teachers import Aggregation
 from ekphory_lab.training.run_files import RunConfig, read_configurations
 
 Architecture = Literal["cross_encoder", "yes_no"]
+Stages = Literal["joint", "sequence"]
 
 FEW_CANDIDATES = CandidateCounts()
 MANY_CANDIDATES = CandidateCounts(hard=14, random=4)
@@ -103,6 +104,9 @@ class RerankerConfig(RunConfig):
         head_factor: By how much more the head learns, which begins with nothing.
         averaged: The finished weights are the mean over this last share of the steps.
         loss: How the loss is put together.
+        stages: `joint` takes all of the loss at every step; `sequence` begins with the soft labels
+            and goes on with InfoNCE, as MemReranker does.
+        first_stage: Of `sequence`, the share of the steps that belongs to the soft labels.
         teachers: How much each teacher's word counts.
         held_back: What is held back.
         lora: Adapters of the architecture `yes_no`.
@@ -118,6 +122,8 @@ class RerankerConfig(RunConfig):
     head_factor: float = 10.0
     averaged: float = 0.2
     loss: RerankLossWeights = RerankLossWeights()
+    stages: Stages = "joint"
+    first_stage: float = 0.5
     teachers: TeacherWeights = TeacherWeights()
     held_back: HeldBack = HeldBack()
     lora: LoraShape = LoraShape()
@@ -126,6 +132,19 @@ class RerankerConfig(RunConfig):
     def steps(self) -> int:
         """Number of steps; what does not fill the last one is left out."""
         return max(1, self.questions // self.questions_per_step) * self.epochs
+
+    @property
+    def second_stage(self) -> int:
+        """The step from which on the second stage is taken; 0 where the stages are joint."""
+        return round(self.first_stage * self.steps) if self.stages == "sequence" else 0
+
+    def loss_at(self, step: int) -> RerankLossWeights:
+        """Return how the loss of a step is put together."""
+        if self.stages == "joint":
+            return self.loss
+        if step < self.second_stage:
+            return replace(self.loss, contrast=0.0, soft=1.0)
+        return replace(self.loss, soft=0.0)
 
 
 CONFIGS = read_configurations(Path(__file__).with_name("configurations.toml"), RerankerConfig)

@@ -196,11 +196,14 @@ class Development:
         step: After how many steps; -1 for the first stage alone.
         ranks: By source, and over all questions as `all`.
         with_context: Of the questions with a dialogue before them; None where there is none.
+        log_loss: Of σ(logit) against who answers, the mean over all candidates, which says whether
+            scores hold as probabilities; None where they are no logits.
     """
 
     step: int
     ranks: Mapping[str, float]
     with_context: float | None
+    log_loss: float | None = None
 
 
 def development(
@@ -223,6 +226,13 @@ def development(
             context.append(rank)
     ranks = {source: round(float(np.mean(each)), 4) for source, each in found.items()}
     return Development(step, ranks, round(float(np.mean(context)), 4) if context else None)
+
+
+def log_loss(examples: Sequence[RerankExample], logits: Sequence[NDArray[np.float64]]) -> float:
+    """Return the binary cross-entropy of σ(logit), the mean over all candidates."""
+    relevant = [each.relevant for example in examples for each in example.candidates]
+    signed = np.concatenate(logits) * np.where(relevant, -1.0, 1.0)
+    return float(np.logaddexp(0, signed).mean())
 
 
 def reciprocal_rank(example: RerankExample, scores: NDArray[np.float64]) -> float:

@@ -29,6 +29,7 @@ from ekphory_lab.training.encoder import (
 from ekphory_lab.training.reranker.config import LoraShape
 from ekphory_lab.training.reranker.examples import RerankExample
 from ekphory_lab.training.reranker.export import HEAD_FILE
+from ekphory_lab.training.run_files import Precision
 
 # What the training loop needs of a model, whatever it is made of. Needs torch.
 
@@ -87,9 +88,9 @@ class PairModel(Protocol):
         ...
 
 
-def training_logits(model: PairModel, batch: PairBatch) -> Tensor:
-    """Score pairs in the device's fastest precision."""
-    with mixed_precision(batch.ids.device.type):
+def training_logits(model: PairModel, batch: PairBatch, *, precision: Precision = "auto") -> Tensor:
+    """Score pairs; `auto` is the device's fastest precision."""
+    with mixed_precision(batch.ids.device.type, precision):
         return model.logits(batch)
 
 

@@ -141,6 +141,7 @@ def _shuffled(stream: Iterator[RerankExample], random: Random) -> Iterator[Reran
 TRAINED_FILE = "examples.jsonl.gz"
 HELD_BACK_FILE = "held_back.jsonl.gz"
 REPORT_FILE = "examples.json"
+EXAMPLE_FILES = (HELD_BACK_FILE, REPORT_FILE, TRAINED_FILE)
 Progress = Callable[[str, int, int], None]
 
 
@@ -201,24 +202,49 @@ def prepare_examples(
 
 
 def _make(config: RerankerConfig, making: ExampleMaking, target: Path, progress: Progress) -> None:
-    draw = partial(mixed_examples, making.folder, config.mix, making.base, seed=config.seed)
-    held_back = draw(part="held_back", counts=config.held_back.counts)
+    held_back = mixed_examples(
+        making.folder,
+        config.mix,
+        making.base,
+        part="held_back",
+        counts=config.held_back.counts,
+        seed=config.seed,
+    )
     write_examples(list(islice(held_back, config.held_back.questions)), target / HELD_BACK_FILE)
-    stream = draw(part="trained", counts=config.counts)
+    labelled = labelled_examples(config, making, progress=progress)
+    report = json.dumps(example_report(labelled), indent=2)
+    (target / REPORT_FILE).write_text(report + "\n", encoding="utf-8")
+    # Last: where this file stands, the others do as well.
+    write_examples(labelled.examples, target / TRAINED_FILE)
+
+
+def labelled_examples(
+    config: RerankerConfig, making: ExampleMaking, *, progress: Progress
+) -> LabelledExamples:
+    """Make the examples that are trained on, and ask all teachers about them.
+
+    Raises:
+        DatasetError: A training file is missing or malformed.
+        ServiceError: A remote teacher failed after all repeats.
+    """
+    stream = mixed_examples(
+        making.folder,
+        config.mix,
+        making.base,
+        part="trained",
+        counts=config.counts,
+        seed=config.seed,
+    )
     drawn = []
     for example in islice(stream, config.questions):
         drawn.append(example)
         progress("making examples", len(drawn), config.questions)
-    labelled = with_soft_labels(
+    return with_soft_labels(
         drawn,
         _teachers(config, making.further),
         aggregation=config.teachers.aggregation,
         progress=lambda done, total: progress("asking teachers", done, total),
     )
-    report = json.dumps(example_report(labelled), indent=2)
-    (target / REPORT_FILE).write_text(report + "\n", encoding="utf-8")
-    # Last: where this file stands, the others do as well.
-    write_examples(labelled.examples, target / TRAINED_FILE)
 
 
 def example_report(labelled: LabelledExamples) -> Mapping[str, Any]:

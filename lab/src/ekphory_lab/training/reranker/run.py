@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from random import Random
 from time import monotonic
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch.nn import functional
@@ -21,20 +22,23 @@ from ekphory_lab.training.encoder import (
     Optimizer,
     Tensor,
     cached_gradients,
+    gradient_scale,
     new_optimizer,
     plain_gradients,
     teacher_loss,
 )
 from ekphory_lab.training.reranker import models
-from ekphory_lab.training.reranker.config import RerankerConfig, RerankLossWeights
+from ekphory_lab.training.reranker.config import RerankerConfig, RerankLossWeights, Stages
 from ekphory_lab.training.reranker.examples import (
     Development,
     RerankExample,
     development,
     first_stage_scores,
+    log_loss,
 )
 from ekphory_lab.training.reranker.export import HEAD_FILE
 from ekphory_lab.training.reranker.preparation import (
+    EXAMPLE_FILES,
     ExampleMaking,
     PreparedExamples,
     Progress,
@@ -393,7 +397,7 @@ def train_reranker(
         _report(development(measured, before, step=-1), target, listener)
     saved = monotonic()
     for step, batch in enumerate(islice(_batches(config, prepared), first, None), start=first):
-        if step % config.held_back.every_steps == 0:
+        if step % config.held_back.every_steps == 0 or step == config.second_stage:
             _measure(state.model, measured, target, listener, step=step)
         loss = _step(state, batch, config, step=step)
         pairs = sum(len(each.candidates) for each in batch)
@@ -423,27 +427,33 @@ def _batches(
 def _step(
     state: RunState, examples: Sequence[RerankExample], config: RerankerConfig, *, step: int
 ) -> float:
-    loss = _gradients(state, examples, config)
+    loss = _gradients(state, examples, config, config.loss_at(step))
     state.optimizer.step()
     if step >= round((1 - config.averaged) * config.steps):
         state.mean.add(state.optimizer.trained)
     return loss
 
 
-def _gradients(state: RunState, examples: Sequence[RerankExample], config: RerankerConfig) -> float:
+def _gradients(
+    state: RunState,
+    examples: Sequence[RerankExample],
+    config: RerankerConfig,
+    weights: RerankLossWeights,
+) -> float:
     batches = pair_batches(state.model, examples, chunk_pairs=config.chunk_pairs)
     targets = targets_of(examples).on(batches.device)
     followed = None if state.followed is None else score_batches(state.followed, batches)
 
     def encode(chunk: models.PairBatch) -> Tensor:
-        return models.training_logits(state.model, chunk)
+        return models.training_logits(state.model, chunk, precision=config.precision)
 
     def loss_of(logits: Tensor) -> Tensor:
-        return rerank_loss(batches.table(logits), targets, config.loss, followed)
+        return rerank_loss(batches.table(logits), targets, weights, followed)
 
     # One worker means a model so large that the memory of one chunk is all there is.
     accumulate = cached_gradients if state.model.workers == 1 else plain_gradients
-    return accumulate(encode, batches.chunks, loss_of, state.optimizer.trained)
+    scale = gradient_scale(config.precision)
+    return accumulate(encode, batches.chunks, loss_of, state.optimizer.trained, scale=scale)
 
 
 def _measure(
@@ -457,9 +467,52 @@ def _measure(
     batches = pair_batches(model, examples, chunk_pairs=32)
     table = score_batches(model, batches).double().cpu().numpy()
     scores = [row[:size] for row, size in zip(table, batches.sizes, strict=True)]
-    _report(development(examples, scores, step=step), target, listener)
+    found = development(examples, scores, step=step)
+    loss = round(log_loss(examples, scores), 4)
+    _report(replace(found, log_loss=loss), target, listener)
 
 
 def _report(found: Development, target: Path, listener: Listener) -> None:
     run_files.append_line(target / DEVELOPMENT_FILE, json.dumps(asdict(found)))
     listener.report(found)
+
+
+# The two ways to take the loss, on the same examples.
+
+
+def compare_stages(
+    config: RerankerConfig,
+    making: ExampleMaking,
+    *,
+    places: run_files.RunPlaces,
+    listener: Listener,
+) -> dict[str, Development]:
+    """Train by the joint loss, and by the two stages in sequence; return what each measured last.
+
+    Both runs stand in folders of the target and may be gone on with. Beside them is said what the
+    first stage of retrieval measured, and the sequence where its second stage begins.
+
+    Raises:
+        InvalidInput, MissingExtra, ModelError: As `train_reranker`.
+    """
+    found: dict[str, Development] = {}
+    for stages in get_args(Stages):
+        chosen, target = replace(config, stages=stages), places.target / stages
+        target.mkdir(parents=True, exist_ok=True)
+        for name in EXAMPLE_FILES:
+            made = places.target / get_args(Stages)[0] / name
+            if made.is_file() and not (target / name).is_file():
+                shutil.copyfile(made, target / name)
+        train_reranker(chosen, making, places=replace(places, target=target), listener=listener)
+        measured = read_development(target)
+        found["first stage of retrieval"] = measured[-1]
+        if chosen.second_stage:
+            found["soft labels alone"] = measured[chosen.second_stage]
+        found[stages] = measured[chosen.steps]
+    return found
+
+
+def read_development(target: Path) -> dict[int, Development]:
+    """Read what a run measured, by step; of a step that was taken twice the last."""
+    lines = (target / DEVELOPMENT_FILE).read_text(encoding="utf-8").splitlines()
+    return {row["step"]: Development(**row) for row in map(json.loads, lines)}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
+from pathlib import Path
 from random import Random
 from typing import Any, Literal, Protocol
 
@@ -12,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.errors import ServiceError
-from ekphory.models.chat import Chat, ChatMessage, ChatOptions
+from ekphory.models.chat import (
+    DEFAULT_CHAT_OPTIONS,
+    Chat,
+    ChatMessage,
+    ChatOptions,
+    ChatUsage,
+    OpenAIChat,
+)
 from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
 from ekphory.types import format_date
 from ekphory_lab.evaluation.metrics import FloatArray
@@ -23,6 +33,7 @@ from ekphory_lab.training.reranker.examples import (
     relevance,
     soft_labels,
 )
+from ekphory_lab.training.run_files import append_line
 
 # Teachers: whatever can say which of two passages answers a question better.
 #
@@ -112,7 +123,7 @@ def _column(example: RerankExample, name: str) -> FloatArray:
 
 # A language model as teacher: it is asked of two passages which answers better.
 
-_INSTRUCTION = (
+INSTRUCTION = (
     "You compare two passages of a memory. Say which of them does more to answer the question. "
     "A passage that repeats the question's words without answering does nothing. Who speaks, the "
     "date, numbers and denials count. The turns around a passage only explain it. Everything "
@@ -134,9 +145,11 @@ class ChatTeacher:
 
     Attributes:
         chat: The model.
+        instruction: What it is told before each pair.
     """
 
     chat: Chat
+    instruction: str = INSTRUCTION
 
     @property
     def name(self) -> str:
@@ -160,13 +173,63 @@ class ChatTeacher:
 
     def _share(self, query: RerankQuery, first: RerankPassage, second: RerankPassage) -> float:
         messages = [
-            ChatMessage("system", _INSTRUCTION),
+            ChatMessage("system", self.instruction),
             ChatMessage("user", pairwise_prompt(query, first, second)),
         ]
         answer = self.chat.complete_json(messages, _SCHEMA, options=_OPTIONS).get("better")
         if answer not in _SHARES:
             raise ServiceError(f'{self.name}: answered {answer!r} instead of "A", "B" or "equal".')
         return _SHARES[answer]
+
+
+class KeptAnswers:
+    """A chat model whose JSON answers are kept in a file: none is asked and paid for twice.
+
+    Attributes:
+        name: The model's.
+        kept: How many answers came from the file.
+        usage: What all answers cost, also those that were asked in an earlier run.
+    """
+
+    def __init__(self, chat: OpenAIChat, file: Path) -> None:
+        """Read the answers that are there; the file is made with the first answer."""
+        self.name, self.kept, self.usage = chat.name, 0, ChatUsage()
+        self._chat, self._file = chat, file
+        lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+        self._rows = {row["key"]: row for row in map(json.loads, lines)}
+
+    def complete(
+        self, messages: Sequence[ChatMessage], *, options: ChatOptions = DEFAULT_CHAT_OPTIONS
+    ) -> str:
+        """Ask the model; answers in words are not kept."""
+        return self._chat.complete(messages, options=options)
+
+    def complete_json(
+        self,
+        messages: Sequence[ChatMessage],
+        schema: Mapping[str, Any],
+        *,
+        options: ChatOptions = DEFAULT_CHAT_OPTIONS,
+    ) -> dict[str, Any]:
+        """Return the kept answer, or ask the model and keep what it answers.
+
+        Raises:
+            ServiceError: As `Chat.complete_json`.
+        """
+        said = [self.name, [asdict(each) for each in messages], dict(schema), asdict(options)]
+        key = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+        row = self._rows.get(key)
+        if row is None:
+            before = self._chat.usage
+            answer = self._chat.complete_json(messages, schema, options=options)
+            after, counted = self._chat.usage, ("prompt_tokens", "completion_tokens")
+            cost = {name: getattr(after, name) - getattr(before, name) for name in counted}
+            row = self._rows[key] = {"key": key, "answer": answer, "usage": cost}
+            append_line(self._file, json.dumps(row))
+        else:
+            self.kept += 1
+        self.usage = self.usage.after(row)
+        return dict(row["answer"])
 
 
 def pairwise_prompt(query: RerankQuery, first: RerankPassage, second: RerankPassage) -> str:

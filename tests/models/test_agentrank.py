@@ -1,0 +1,159 @@
+"""AgentRank's names and its own layout, read by the package that AgentRank publishes."""
+
+import numpy as np
+import pytest
+from tests.models.tiny_components import TEXTS, write_tiny_embedder
+
+from ekphory.errors import InvalidInput
+from ekphory.models import AgentRankEmbedder, AgentRankReranker, Embedder
+
+AGES, TYPES = [0, 20, 400], ["semantic", "unknown", "episodic"]
+FILE = "agentrank_components.pt"
+
+
+@pytest.fixture
+def model(tmp_path):
+    return AgentRankEmbedder.from_pretrained(write_tiny_embedder(tmp_path / "source"))
+
+
+def published():
+    return pytest.importorskip("agentrank").AgentRankEmbedder
+
+
+@pytest.mark.torch
+def test_the_published_package_loads_what_is_saved_and_gives_the_same_vectors(model, tmp_path):
+    model.save_pretrained(tmp_path / "saved")
+
+    theirs = published().from_pretrained(str(tmp_path / "saved"))
+
+    for given in ({}, {"temporal_info": AGES}, {"temporal_info": AGES, "memory_types": TYPES}):
+        if set(given) == {"temporal_info"}:  # without a type ours predicts one
+            continue
+        expected = theirs.encode(TEXTS, show_progress=False, **given).numpy()
+        assert np.abs(model.encode(TEXTS, **given) - expected).max() <= 1e-5
+
+
+@pytest.mark.torch
+def test_the_published_importance_head_says_what_the_model_says(model, tmp_path):
+    model.save_pretrained(tmp_path / "saved")
+    theirs = published().from_pretrained(str(tmp_path / "saved")).eval()
+
+    tokens = theirs.tokenizer(TEXTS, padding=True, return_tensors="pt")
+    found = theirs(tokens["input_ids"], tokens["attention_mask"], return_importance=True)
+
+    expected = model.importance(TEXTS)
+    assert np.abs(found["importance"].detach().numpy()[:, 0] - expected).max() <= 1e-6
+
+
+@pytest.mark.torch
+def test_what_agentrank_saves_over_it_is_loaded_in_its_place(model, tmp_path):
+    import torch
+
+    model.save_pretrained(tmp_path)
+    theirs = published().from_pretrained(str(tmp_path))
+    with torch.no_grad():
+        theirs.projection.weight.mul_(-1)
+        theirs.projection.bias.zero_()
+    theirs.save_pretrained(str(tmp_path))
+
+    loaded = AgentRankEmbedder.from_pretrained(tmp_path)
+
+    expected = theirs.encode(TEXTS, show_progress=False).numpy()
+    assert np.abs(loaded.encode(TEXTS) - expected).max() <= 1e-5
+
+
+@pytest.mark.torch
+def test_a_directory_of_both_layouts_keeps_the_type_head(model, tmp_path):
+    model.save_pretrained(tmp_path)
+
+    loaded = Embedder.from_pretrained(tmp_path)
+
+    assert (tmp_path / FILE).is_file()
+    assert loaded.memory_type(TEXTS) == model.memory_type(TEXTS)
+    # It is saved over itself, and is then of one layout again only where it is asked for.
+    AgentRankEmbedder.from_pretrained(tmp_path).save_pretrained(tmp_path)
+    with pytest.raises(InvalidInput, match="would be loaded instead"):
+        loaded.save_pretrained(tmp_path)
+
+
+@pytest.mark.torch
+def test_a_model_without_age_and_type_has_no_agentrank_layout(model, tmp_path):
+    plain = write_tiny_embedder(tmp_path / "plain")
+    (plain / "ekphory_components.safetensors").unlink()
+
+    with pytest.raises(InvalidInput, match="an importance head"):
+        AgentRankEmbedder.from_pretrained(plain).save_pretrained(tmp_path / "saved")
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_the_bundled_model_is_saved_for_the_published_package(tmp_path):
+    bundled = AgentRankEmbedder.from_pretrained("bundled")
+    bundled.save_pretrained(tmp_path)
+
+    theirs = published().from_pretrained(str(tmp_path))
+    found = theirs.encode(["I prefer tea"], [3], ["semantic"], show_progress=False).numpy()
+
+    ours = bundled.encode("I prefer tea", days_ago=3, memory_type="semantic")
+    assert float((found * ours).sum()) > 0.99  # 8 bits against float
+
+
+def test_ages_and_types_are_given_by_either_name():
+    model = AgentRankEmbedder.from_pretrained("bundled")
+
+    by_package = model.encode(["I prefer tea"], temporal_info=[3], memory_types=["semantic"])
+    by_card = model.encode("I prefer tea", days_ago=3, memory_type="semantic")
+
+    assert np.array_equal(by_package, by_card)
+
+
+def test_a_saved_model_has_a_card_whose_metadata_hubs_read(tmp_path):
+    results = {"AgentMem": {"MRR": 0.6375, "NDCG@10": 0.6797}}
+
+    Embedder.from_pretrained("bundled").save_pretrained(tmp_path, formats=["onnx"], results=results)
+
+    yaml = pytest.importorskip("yaml")
+    card = (tmp_path / "README.md").read_text()
+    data = yaml.safe_load(card.split("---\n")[1])
+    assert data["license"] == "apache-2.0"
+    assert data["library_name"] == "sentence-transformers"
+    (entry,) = data["model-index"]
+    assert entry["name"] == "ekphory-small"
+    assert entry["results"][0]["dataset"] == {"type": "agentmem", "name": "AgentMem"}
+    assert entry["results"][0]["metrics"][1] == {
+        "type": "ndcg@10",
+        "value": 0.6797,
+        "name": "NDCG@10",
+    }
+    assert "| AgentMem | MRR | 0.6375 |" in card
+
+
+@pytest.mark.torch
+def test_the_hubs_own_library_reads_the_results(tmp_path):
+    from huggingface_hub import ModelCard
+
+    Embedder.from_pretrained("bundled").save_pretrained(
+        tmp_path, formats=["onnx"], results={"LoCoMo": {"MAP": 0.5}}
+    )
+
+    (result,) = ModelCard.load(tmp_path / "README.md").data.eval_results
+    assert (result.dataset_name, result.metric_type, result.metric_value) == ("LoCoMo", "map", 0.5)
+
+
+@pytest.mark.parametrize("value", [float("nan"), "high"])
+def test_a_result_that_is_not_a_number_is_refused(tmp_path, value):
+    with pytest.raises(InvalidInput, match="results"):
+        Embedder.from_pretrained("bundled").save_pretrained(
+            tmp_path, formats=["onnx"], results={"LoCoMo": {"MAP": value}}
+        )
+
+
+def test_a_reranker_gives_the_best_candidates_with_their_probabilities():
+    reranker = AgentRankReranker.from_pretrained("bundled")
+    memories = ["The sky was grey", "I prefer Python for backends", "Lunch was late"]
+
+    ranked = reranker.rerank("What language does the user prefer?", memories, top_k=2)
+
+    assert len(ranked) == 2
+    assert ranked[0][1] == "I prefer Python for backends"
+    assert 1 >= ranked[0][0] > ranked[1][0] >= 0

@@ -1,0 +1,105 @@
+"""How models that torch runs are loaded: their type, their attention, and batches by tokens."""
+
+import numpy as np
+import pytest
+from tests.models.tiny_components import TEXTS, write_tiny_onnx_embedder
+from tests.models.tiny_rerankers import write_cross_encoder, write_first, write_yes_no_model
+
+from ekphory.config import Settings
+from ekphory.errors import InvalidInput
+from ekphory.models import Embedder, Reranker, TorchOptions
+from ekphory.models.loading import load_configured_embedder, load_embedder, load_local_reranker
+
+LONGER = [*TEXTS, "the cat ran to its big red house by the sea", "a mat"]
+DOCUMENTS = ["The capital of China is Beijing.", "Gravity attracts.", "x" * 300, "Tea"]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    return write_tiny_onnx_embedder(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("tokens", [1, 12, 10_000])
+def test_batches_by_tokens_give_the_same_vectors_in_the_same_order(directory, tokens):
+    wanted = Embedder.from_pretrained(directory, runtime="torch").encode(LONGER)
+
+    options = TorchOptions(tokens_per_batch=tokens)
+    found = Embedder.from_pretrained(directory, options=options).encode(LONGER)
+
+    assert np.abs(found - wanted).max() <= 1e-5
+
+
+@pytest.mark.torch
+def test_weights_are_held_in_the_type_that_is_named(directory):
+    options = TorchOptions(dtype="bfloat16", attn_implementation="eager", device="cpu")
+    loaded = load_embedder(directory, options=options)
+
+    encoder = loaded._model[0].auto_model
+    assert str(encoder.dtype) == "torch.bfloat16"
+    assert encoder.config._attn_implementation == "eager"
+    wanted = Embedder.from_pretrained(directory).encode(LONGER)
+    assert (loaded.encode(LONGER) * wanted).sum(axis=1).min() > 0.99
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("write", "runtime"),
+    [(write_cross_encoder, "sentence-transformers"), (write_yes_no_model, "transformers")],
+)
+def test_rerankers_take_options_and_score_as_before(write, runtime, tmp_path):
+    directory = write_first(
+        tmp_path, write, lambda name: load_local_reranker(name, runtime=runtime)
+    )
+    wanted = Reranker.from_pretrained(directory).raw_scores("capital of China", DOCUMENTS)
+
+    options = TorchOptions(
+        tokens_per_batch=40, model_kwargs={"attn_implementation": "eager"}, dtype="float32"
+    )
+    found = Reranker.from_pretrained(directory, runtime=runtime, options=options)
+
+    assert np.abs(found.raw_scores("capital of China", DOCUMENTS) - wanted).max() <= 1e-4
+
+
+@pytest.mark.torch
+def test_the_environment_names_options(directory):
+    settings = Settings(
+        store="s", embedder=str(directory), embedder_options='{"tokens_per_batch": 9}'
+    )
+
+    assert load_configured_embedder(settings)._tokens_per_batch == 9
+
+
+@pytest.mark.parametrize("text", ["[]", "bfloat16", '{"speed": "high"}'])
+def test_options_that_cannot_be_read_are_refused(text):
+    settings = Settings(store="s", embedder="some-folder", embedder_options=text)
+
+    with pytest.raises(InvalidInput, match=r"EKPHORY_EMBEDDER_OPTIONS.*Known are device, dtype"):
+        load_configured_embedder(settings)
+
+
+def test_options_are_not_for_onnx_runtime(directory):
+    with pytest.raises(InvalidInput, match="are for torch, not for ONNX Runtime"):
+        Embedder.from_pretrained(directory, runtime="onnx", options=TorchOptions())
+    with pytest.raises(InvalidInput, match="stands beside a device_map"):
+        TorchOptions(device="cpu", device_map="auto")
+    with pytest.raises(InvalidInput, match="tokens_per_batch"):
+        TorchOptions(tokens_per_batch=0)
+
+
+@pytest.mark.long
+@pytest.mark.torch
+def test_vllm_gives_the_logits_of_transformers(tmp_path):
+    pytest.importorskip("vllm")
+    directory = write_first(
+        tmp_path,
+        lambda place, *, seed: write_yes_no_model(place, seed=seed, head=64),
+        lambda name: load_local_reranker(name, runtime="transformers"),
+    )
+    wanted = Reranker.from_pretrained(directory).raw_scores("capital of China", DOCUMENTS)
+
+    options = TorchOptions(dtype="float32", engine={"max_model_len": 2048, "enforce_eager": True})
+    found = Reranker.from_pretrained(directory, runtime="vllm", options=options)
+
+    assert np.abs(found.raw_scores("capital of China", DOCUMENTS) - wanted).max() <= 1e-2

@@ -27,7 +27,8 @@ from ekphory.errors import EkphoryError
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # Import name: distribution, of what is called otherwise and may not be installed.
-NOT_INSTALLED = {"sentence_transformers": "sentence-transformers"}
+BY_NAME = "importlib.import_module('"
+NOT_INSTALLED = {"sentence_transformers": "sentence-transformers", "lance": "pylance"}
 
 
 def normalised(requirement: str) -> str:
@@ -42,8 +43,8 @@ def declared(requirements: list[str]) -> set[str]:
 
 def extras_for_users() -> set[str]:
     extras = PROJECT["optional-dependencies"]
-    for_users = set(extras) - {"dev", "mutants", "parity", "site"}
-    return {name for extra in for_users for name in declared(extras[extra])}
+    for_users = set(extras) - {"dev", "mutants", "parity", "site", "cluster-test"}
+    return {name for extra in for_users for name in declared(extras[extra])} - {"ekphory"}
 
 
 def imported() -> set[str]:
@@ -54,6 +55,9 @@ def imported() -> set[str]:
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 names.add((node.module or "").partition(".")[0])
+            # What may not be installed is imported by its name.
+            elif isinstance(node, ast.Call) and ast.unparse(node).startswith(BY_NAME):
+                names.add(ast.literal_eval(node.args[0]).partition(".")[0])
     return names - set(sys.stdlib_module_names) - {"ekphory", "_typeshed"}
 
 

@@ -22,7 +22,7 @@ TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 MODULE_CODE = 600
 TEST_FILE_LINES = 600
 SMALL_MODULE, SMALL_MODULES, MEDIAN_CODE = 40, 12, 100
-PRODUCT_MODULES, LAB_MODULES = 200, 90
+PRODUCT_MODULES, LAB_MODULES = 260, 90
 FUNCTION_LINES = 50
 ARGUMENTS = 6
 NESTING = 3
@@ -39,6 +39,7 @@ MANY_ARGUMENTS: dict[str, tuple[int, str]] = {
     "memory.py::Memory.search": (13, "a search's settings, each by name"),
     "memory.py::Memory.update": (7, "the fields of a memory that can change, each by name"),
     "models/loading.py::load_reranker": (7, "what a service or a local model must be told"),
+    "models/loading.py::load_embedder": (7, "what a service is told, and what torch is"),
     "models/agent_reranker.py::Reranker.from_pretrained": (8, "what a service must be told"),
 }
 # Function: (how deep it goes, why).

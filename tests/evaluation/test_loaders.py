@@ -176,6 +176,6 @@ def test_bm25_reaches_its_published_figures(shared_data, name, mean_average_prec
 )
 def test_a_set_without_known_hashes_is_named_by_its_folder_and_not_verified(tmp_path, name, title):
     shutil.copytree(SETS / "pets", tmp_path / name)
-    dataset = load_beir(tmp_path / name)
+    dataset = load_retrieval(tmp_path / name)
     assert dataset.source.title.startswith(title)
     assert not dataset.verified

@@ -240,7 +240,7 @@ class ShardWriter:
         return write.submit(engine, Scope(), prepared).result().added
 
     def close(self) -> None:
-        """Give all leases back."""
+        """Release all leases."""
         self._opened.close()
 
     def _engine(self, shard: int) -> Engine:

@@ -381,10 +381,13 @@ class OpenAIChat:
                 dialect = simpler
             else:
                 self._dialect = dialect
-                if isinstance(answer, dict):
-                    with self._counting:
-                        self.usage = self.usage.after(answer)
+                self._count(answer)
                 return self._text(answer, request.options)
+
+    def _count(self, answer: object) -> None:
+        if isinstance(answer, dict):
+            with self._counting:
+                self.usage = self.usage.after(answer)
 
     def _text(self, answer: Any, options: ChatOptions) -> str:  # noqa: ANN401  whatever JSON holds
         try:

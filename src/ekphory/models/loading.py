@@ -92,7 +92,7 @@ Runtime = Literal["onnx", "torch"]
 """What runs a local model."""
 
 
-def load_embedder(
+def load_embedder(  # noqa: PLR0913  what a service is told, and what torch is
     name_or_path_or_url: str | Path | None = None,
     *,
     model: str | None = None,

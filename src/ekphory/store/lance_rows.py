@@ -329,7 +329,7 @@ def replace_vectors(
     *,
     find: Callable[[list[int]], Mapping[int, NDArray[np.float32]]],
 ) -> pa.RecordBatch:
-    """Give memories other vectors, and as many rows as they need for these.
+    """Return memories with other vectors, and as many rows as they need for these.
 
     Args:
         batch: Rows of any schema version.

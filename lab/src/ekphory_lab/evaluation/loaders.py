@@ -81,7 +81,9 @@ def load_retrieval(folder: Path) -> datasets.Dataset:
             gain=gain,
         )
     name = datasets.benchmark_of(files) or folder.resolve().name
-    source = datasets.source_of(files, otherwise=datasets.UNKNOWN)
+    known_by_hash = name in datasets.KNOWN_HASHES.values()
+    otherwise = datasets.UNKNOWN if known_by_hash else datasets.SOURCES.get(name, datasets.UNKNOWN)
+    source = datasets.source_of(files, otherwise=otherwise)
     return collection.dataset(name, source=source, files=files)
 
 

@@ -334,10 +334,7 @@ def _search(
     engine: Engine, scope: Scope, question: Question, models: OptionalModels
 ) -> SearchResult:
     pipeline = preset(question.preset)
-    if question.time == "filter" and not any("timed" in stage.gives for stage in pipeline.stages):
-        raise InvalidInput(
-            "time", "filter", f"the preset {pipeline.name!r} reads no time", "Take another preset"
-        )
+    _check_time(question, pipeline)
     started = time.perf_counter()
     snapshot = engine.snapshots.of(scope.predicate())
     engine.warn_of_mismatch()
@@ -383,6 +380,13 @@ def _search(
         raise VectorsReplaced(f"{engine.uri}: its vectors were replaced. Repeat the search.")
     abstained = question.min_score is not None and not hits and bool(visible.any())
     return SearchResult(hits, trace, abstained, order=_order(state, pipeline))
+
+
+def _check_time(question: Question, pipeline: Pipeline) -> None:
+    if question.time == "filter" and not any("timed" in stage.gives for stage in pipeline.stages):
+        raise InvalidInput(
+            "time", "filter", f"the preset {pipeline.name!r} reads no time", "Take another preset"
+        )
 
 
 def _order(state: SearchState, pipeline: Pipeline) -> ResultOrder:

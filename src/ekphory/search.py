@@ -372,12 +372,7 @@ def _search(
     if engine.store.index_is_due():
         engine.writer.build_index_soon()
     hits = _hits(state)
-    if isinstance(snapshot.dense, IndexedVectors):
-        # It is read while it is searched.
-        engine.store.version()
-    if engine.store.identity != snapshot.identity:
-        # What was found may be of both kinds of vectors.
-        raise VectorsReplaced(f"{engine.uri}: its vectors were replaced. Repeat the search.")
+    _check_vectors(engine, snapshot)
     abstained = question.min_score is not None and not hits and bool(visible.any())
     return SearchResult(hits, trace, abstained, order=_order(state, pipeline))
 
@@ -387,6 +382,15 @@ def _check_time(question: Question, pipeline: Pipeline) -> None:
         raise InvalidInput(
             "time", "filter", f"the preset {pipeline.name!r} reads no time", "Take another preset"
         )
+
+
+def _check_vectors(engine: Engine, snapshot: ScopeSnapshot) -> None:
+    """Check that no other vectors came while a search ran, which may have found by both."""
+    if isinstance(snapshot.dense, IndexedVectors):
+        # They are read while they are searched.
+        engine.store.version()
+    if engine.store.identity != snapshot.identity:
+        raise VectorsReplaced(f"{engine.uri}: its vectors were replaced. Repeat the search.")
 
 
 def _order(state: SearchState, pipeline: Pipeline) -> ResultOrder:

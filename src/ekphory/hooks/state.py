@@ -78,11 +78,16 @@ class HookEvent:
 
 
 class HookState:
-    """The state of one store's hooks. Safe for several processes."""
+    """The state of one store's hooks. Safe for several processes.
+
+    Attributes:
+        lock: What a process holds that captures what waits.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Take the folder that the file lies in, which is made if needed."""
         self._path = folder / STATE_FILE
+        self.lock = self._path.with_suffix(".lock")
 
     def recalled(self, host: str, session: str) -> set[str]:
         """Return ids of the memories that a session was shown."""

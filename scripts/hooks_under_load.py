@@ -15,6 +15,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -64,6 +65,7 @@ class LoadReport:
         beside: Memories that are there, and that a capture in one go does not make.
         doubled: Memories that are there more than once.
         failures: What hooks noted as failed, and how often.
+        died: Hook commands that ended with an error, which no hook may.
         slowest_ms: How long the slowest hook took its tool.
     """
 
@@ -78,6 +80,7 @@ class LoadReport:
     beside: int
     doubled: int
     failures: dict[str, int]
+    died: int
     slowest_ms: int
 
     @property
@@ -93,6 +96,7 @@ class Player(threading.Thread):
         super().__init__(name=f"player-{number}")
         self.transcripts: dict[str, Path] = {}
         self.taken: list[float] = []
+        self.died = 0
         self._home, self._number, self._ended = home, number, ended
         self._random = random.Random(number)
 
@@ -117,7 +121,12 @@ class Player(threading.Thread):
     def _fire(self, event: str, session: str, **given: object) -> None:
         started = time.perf_counter()
         path = self.transcripts[session]
-        self._home.fire(event, session=session, transcript_path=path, **given)
+        while True:
+            try:
+                self._home.fire(event, session=session, transcript_path=path, **given)
+                break
+            except subprocess.CalledProcessError:
+                self.died += 1  # killed by somebody else; the tool's next event comes
         self.taken.append(1000 * (time.perf_counter() - started))
 
 
@@ -135,7 +144,8 @@ def run_under_load(home: HookHome, *, minutes: float, players: int, seed: int) -
     _let_captures_end(home, transcripts)
     home.stop()
     taken = [each for thread in threads for each in thread.taken]
-    return _compare(home, transcripts, minutes=minutes, kills=kills, taken=taken)
+    died = sum(each.died for each in threads)
+    return _compare(home, transcripts, minutes=minutes, kills=kills, taken=taken, died=died)
 
 
 def _kill_at_random(home: HookHome, *, until: float, seed: int) -> int:
@@ -179,6 +189,7 @@ def _compare(
     minutes: float,
     kills: int,
     taken: Sequence[float],
+    died: int,
 ) -> LoadReport:
     scope = {"project": PROJECT, "user": getpass.getuser(), "agent": HOST}
     messages = 0
@@ -203,6 +214,7 @@ def _compare(
         beside=len(there.keys() - once.keys()),
         doubled=sum(count > once.get(name, 1) for name, count in there.items()),
         failures=dict(Counter(str(each.failure) for each in failures)),
+        died=died,
         slowest_ms=round(max(taken, default=0.0)),
     )
 

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -320,7 +320,9 @@ def main() -> int:
         resident.make_socket_folder()
         path = Path(resident.find_socket())
         worker = CaptureWorker()
-        with filelock.FileLock(path.with_suffix(".lock"), blocking=False):
+        is_held = os.environ.pop(resident.INHERITED_LOCK, None) is not None
+        lock = filelock.FileLock(path.with_suffix(".lock"), blocking=False)
+        with nullcontext() if is_held else lock:
             install_worker(worker)
             Daemon(path, clock=time.monotonic).serve()
             worker.close()

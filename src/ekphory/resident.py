@@ -45,6 +45,8 @@ _EVENTS = ("prompt", "turn-end", "compact", "session-start", "session-end")
 """Of hooks; with another word the command itself says what is wrong."""
 _DETACHED = "EK_DETACHED"
 """Set for a process that no tool waits for."""
+INHERITED_LOCK = "EK_LOCK"
+"""Set for a process that holds its lock already."""
 _WRITE_SECONDS = 90.0
 PASSED_ON = (
     *("EKPHORY_STORE", "EKPHORY_ORG", "EKPHORY_PROJECT", "EKPHORY_AGENT", "EKPHORY_USER"),
@@ -501,19 +503,50 @@ def start() -> None:
     """Start the resident process beside this one, unless there is no place for its socket."""
     try:
         make_socket_folder()
-        find_socket()
+        path = find_socket()
     except NoResident:
         return
+    start_once([sys.executable, "-m", "ekphory.daemon"], path.replace(".sock", ".lock"))
+
+
+def start_once(command: Sequence[str], lock_path: str) -> None:
+    """Start a process that nobody waits for, unless one that was started so is still running.
+
+    The lock is taken here and inherited: a process that begins to run has yet to import much, and
+    on a busy machine many would be started before the first one could take it.
+    """
     import subprocess  # for this alone
 
-    subprocess.Popen(
-        [sys.executable, "-m", "ekphory.daemon"],
+    held = _take_lock(lock_path)
+    if held is None:
+        return
+    subprocess.Popen(  # noqa: S603  a fixed command, without a shell
+        command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd="/",
+        env={**os.environ, INHERITED_LOCK: "1"},
+        pass_fds=held,
         start_new_session=True,
     )
+    for each in held:
+        os.close(each)
+
+
+def _take_lock(path: str) -> tuple[int, ...] | None:
+    """Return what holds a lock now, nothing on Windows; None where another process has it."""
+    if sys.platform == "win32":
+        return ()
+    import fcntl  # likewise
+
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return (lock,)
 
 
 def release(store: str) -> None:

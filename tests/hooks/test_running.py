@@ -2,6 +2,8 @@
 
 import json
 import subprocess
+import sys
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -302,3 +304,32 @@ def test_what_waits_is_captured_into_its_own_organisation(folder, state, open_me
     capture_waiting(state, open_memory)
     with open_memory(org="acme", project=str(folder)) as memory:
         assert memory.count() == 1
+
+
+RUNS_UNTIL_TOLD = """
+import os, pathlib, sys, time
+folder = pathlib.Path(sys.argv[1])
+(folder / f"{os.getpid()}.started").touch()
+while not (folder / "stop").exists():
+    time.sleep(0.02)
+"""
+ASKS = "import sys; from ekphory.resident import start_once; start_once(sys.argv[2:], sys.argv[1])"
+
+
+def test_however_many_ask_for_a_process_one_is_started_and_another_after_its_end(tmp_path):
+    started = [sys.executable, "-S", "-c", RUNS_UNTIL_TOLD, str(tmp_path)]
+    asked = [sys.executable, "-c", ASKS, str(tmp_path / "lock"), *started]
+
+    def ask_until_started(count):
+        end = time.monotonic() + 60
+        while len(list(tmp_path.glob("*.started"))) < count:
+            assert time.monotonic() < end
+            subprocess.run(asked, check=True)
+
+    ask_until_started(1)
+    for _ in range(3):
+        subprocess.run(asked, check=True)
+    time.sleep(0.2)
+    assert len(list(tmp_path.glob("*.started"))) == 1
+    (tmp_path / "stop").touch()
+    ask_until_started(2)

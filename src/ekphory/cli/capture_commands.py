@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.resources import as_file, files
@@ -318,23 +317,19 @@ def run_hook(
 @command
 def capture_noted(where: StoreOptions, output: OutputOptions) -> None:
     """Capture now what hooks have noted and no other process has captured."""
-    state = _find_state(where)
-    with state.turn_to_capture() as is_ours:
-        done = _capture_waiting(state, where) if is_ours else 0
-    print_result(output, {"sessions": done}, f"{done:,} sessions captured.")
-
-
-def _capture_waiting(state: HookState, where: StoreOptions) -> int:
-    # Importing the engine takes seconds, which a process that is not needed does not spend.
     from ekphory.hooks.running import capture_waiting
 
-    return capture_waiting(state, _opener(where))
+    done, state, open_store = 0, _find_state(where), _opener(where)
+    while captured := capture_waiting(state, open_store):
+        done += captured
+    print_result(output, {"sessions": done}, f"{done:,} sessions captured.")
 
 
 def _start_capture(state: HookState, open_store: Any, where: StoreOptions) -> None:  # noqa: ANN401
     """Capture what waits, in a thread of this process or in a process of its own."""
     from ekphory.hooks.running import capture_waiting
     from ekphory.hooks.worker import find_worker
+    from ekphory.resident import start_once
 
     try:
         if not state.waiting():
@@ -345,13 +340,8 @@ def _start_capture(state: HookState, open_store: Any, where: StoreOptions) -> No
     if worker is not None:
         worker.add(_absolute_store(where), partial(capture_waiting, state, open_store))
         return
-    subprocess.Popen(  # noqa: S603  a fixed command
-        [sys.executable, "-m", "ekphory", "hook", "catch-up", *_options(where)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    words = ["hook", "catch-up", *_options(replace(where, store=_absolute_store(where)))]
+    start_once([sys.executable, "-m", "ekphory", *words], str(state.lock))
 
 
 def _opener(where: StoreOptions) -> Any:  # noqa: ANN401  an OpenStore

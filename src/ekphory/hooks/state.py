@@ -15,8 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from ekphory.errors import StoreError
 
 STATE_FILE = "hooks.sqlite3"
@@ -80,35 +78,16 @@ class HookEvent:
 
 
 class HookState:
-    """The state of one store's hooks. Safe for several processes."""
+    """The state of one store's hooks. Safe for several processes.
+
+    Attributes:
+        lock: What a process holds that captures what waits.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Take the folder that the file lies in, which is made if needed."""
         self._path = folder / STATE_FILE
-
-    @contextmanager
-    def turn_to_capture(self) -> Iterator[bool]:
-        """Wait until no other process captures; False at once where another one waits already.
-
-        What was noted before is captured by the process that waits, so that one is enough.
-        """
-        folder = self._path.parent
-        folder.mkdir(parents=True, exist_ok=True)
-        waits = FileLock(folder / "hooks.waits.lock")
-        captures = FileLock(folder / "hooks.captures.lock")
-        try:
-            waits.acquire(blocking=False)
-        except Timeout:
-            yield False
-            return
-        try:
-            captures.acquire()
-        finally:
-            waits.release()
-        try:
-            yield True
-        finally:
-            captures.release()
+        self.lock = self._path.with_suffix(".lock")
 
     def recalled(self, host: str, session: str) -> set[str]:
         """Return ids of the memories that a session was shown."""

@@ -27,7 +27,7 @@ _CHECKED = ((1, 3), (2, 9), (3, 40))
 _TOLERANCE = 1e-3
 
 
-class _Traced(nn.Module):
+class _Traced(nn.Module):  # type: ignore[misc]  # torch is read as untyped
     """What the graph computes: the outputs of `onnx_graph.build_encoder`, by name."""
 
     def __init__(self, encoder: AgentEncoder, components: EmbedderComponents | None) -> None:

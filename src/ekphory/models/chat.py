@@ -381,10 +381,12 @@ class OpenAIChat:
                 dialect = simpler
             else:
                 self._dialect = dialect
-                if isinstance(answer, dict):
-                    with self._counting:
-                        self.usage = self.usage.after(answer)
+                self._count(answer)
                 return self._text(answer, request.options)
+
+    def _count(self, answer: Any) -> None:  # noqa: ANN401  whatever JSON holds
+        with self._counting:
+            self.usage = self.usage.after(answer if isinstance(answer, dict) else {})
 
     def _text(self, answer: Any, options: ChatOptions) -> str:  # noqa: ANN401  whatever JSON holds
         try:

@@ -238,12 +238,14 @@ def test_modernbert_is_exported_with_its_heads_and_gives_what_torch_gives(tmp_pa
 
 
 @pytest.mark.torch
-def test_an_encoder_whose_graph_gives_other_vectors_is_refused(tmp_path):
+def test_mpnet_is_exported_and_gives_what_torch_gives(tmp_path):
     import torch
     from tests.training.trainable_encoder import write_modern_encoder
     from transformers import MPNetConfig, MPNetModel
 
-    write_modern_encoder(tmp_path / "base")  # for its tokenizer
+    from ekphory.models.torch_embedder import TorchEmbedder
+
+    base = write_modern_encoder(tmp_path / "base")  # for its tokenizer
     torch.manual_seed(1)
     config = MPNetConfig(
         vocab_size=40,
@@ -253,7 +255,28 @@ def test_an_encoder_whose_graph_gives_other_vectors_is_refused(tmp_path):
         num_attention_heads=4,
         max_position_embeddings=50,
     )
-    MPNetModel(config).save_pretrained(tmp_path / "base")
+    MPNetModel(config).save_pretrained(base)
 
-    with pytest.raises(ModelError, match="other vectors than torch for this mpnet"):
-        export_float_embedder(tmp_path / "base", tmp_path / "onnx", description=DESCRIPTION)
+    export_float_embedder(base, tmp_path / "onnx", description=DESCRIPTION)
+
+    texts = ["the cat sat", "a big red house by the sea"]
+    wanted = TorchEmbedder(str(base), device="cpu").encode(texts)
+    assert np.abs(OnnxEmbedder(tmp_path / "onnx").encode(texts) - wanted).max() <= 1e-4
+
+
+@pytest.mark.torch
+def test_a_graph_that_gives_other_vectors_than_its_model_is_refused(tmp_path):
+    import torch
+    from tests.training.trainable_encoder import write_modern_encoder
+
+    from ekphory_lab.training import traced_export
+    from ekphory_lab.training.encoder import load_agent_encoder
+
+    encoder = load_agent_encoder(write_modern_encoder(tmp_path / "base"))
+    model = traced_export._Traced(encoder, None).eval()
+    content = traced_export._trace(model)
+    with torch.no_grad():
+        encoder.parts["projection"].weight.mul_(-1)
+
+    with pytest.raises(ModelError, match="other vectors than torch for this modernbert"):
+        traced_export._check(model, content, tmp_path, most_tokens=24)

@@ -73,6 +73,21 @@ def test_a_chain_of_three_hops_is_followed_in_order(ask):
     ]
 
 
+def test_a_chain_and_each_of_its_hops_tell_how_probable_they_are(ask, facts):
+    result = ask(THREE_HOPS)
+    hops = result.retrieval_trace.hops
+    assert [hop.memory_id for hop in hops] == ["wedding", "family", "born"]
+    assert all(0 < hop.probability <= 1 for hop in hops)
+    assert 0 < result.chain_probability <= 1
+    told = result.retrieval_trace.to_dict()
+    assert told["chain_probability"] == result.chain_probability
+    first = {"memory_id": "wedding", "probability": hops[0].probability}
+    assert (told["hops"][0], len(told["hops"])) == (first, 3)
+    # Where no chain is followed there is no probability of one.
+    assert ask(SINGLE).chain_probability is None
+    assert facts.search(THREE_HOPS).chain_probability is None
+
+
 def test_a_question_takes_as_many_lookups_as_it_needs(ask, facts):
     # A comparison looks up both sides.
     result = ask(COMPARISON)

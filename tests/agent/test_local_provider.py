@@ -112,15 +112,6 @@ def test_a_memory_that_holds_all_that_is_asked_for_ends_the_chain_at_once(open_m
     assert result.retrieval_trace.memory_search_called == 1
 
 
-def test_a_chain_without_a_known_path_goes_on_with_the_words_left_open(open_memory):
-    memory = open_memory()
-    memory.add("Joop Mulder fixed our roof in a day", id="fixed")
-    memory.add("Joop Mulder lives in Haarlem", id="home")
-    memory.add("The roof leaked for a week", id="leak")
-    result = memory.search("Where does the man who fixed our roof live?", agent_mode=True)
-    assert found(result) == [("Joop Mulder", ("fixed",)), ("", ("home",))]
-
-
 def test_an_aunt_that_no_memory_names_is_looked_for_through_a_parent(open_memory):
     memory = open_memory()
     memory.add("Livia Brandt is a daughter of Karl Brandt", id="parent")

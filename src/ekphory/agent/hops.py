@@ -125,8 +125,8 @@ def read_weights(path: Path = HOPS_FILE) -> HopWeights:
         ModelError: The file is missing, or holds something else.
     """
     values = dict(read_fitted(path, kind=HOPS_KIND).values)
-    curves = {name: tuple(values.pop(name)) for name in ("hop_curve", "chain_curve")}
-    return HopWeights(**values, **curves)
+    values |= {name: tuple(values[name]) for name in ("hop_curve", "chain_curve")}
+    return HopWeights(**values)
 
 
 def sigmoid(value: float) -> float:
@@ -136,9 +136,9 @@ def sigmoid(value: float) -> float:
 
 # Whether a question needs several memories at all.
 
-GATE_NUMBERS = ("= best", "= lead", "= spread", "= held", "= held by three", "= words")
-"""The log-odds of the first hit, its lead over the second and over the fifth, the share of the
-question's terms that the first hit and the first three hold, and how many words are asked."""
+GATE_NUMBERS = ("= best", "= lead", "= spread", "= held", "= held by three")
+"""The log-odds of the first hit, its lead over the second and over the fifth, and the share of the
+question's terms that the first hit and the first three hold."""
 
 
 def gate_features(question: str, hits: Sequence[Hit]) -> dict[str, float]:
@@ -152,8 +152,7 @@ def gate_features(question: str, hits: Sequence[Hit]) -> dict[str, float]:
         shares.append(len(held) / max(1, len(asked)))
     shares = shares or [0.0]
     numbers = (odds[0], odds[0] - odds[min(1, len(odds) - 1)], odds[0] - odds[-1])
-    length = float(len(_WORD.findall(question)))
-    values = (*map(float, numbers), shares[0], shares[-1], length)
+    values = (*map(float, numbers), shares[0], shares[-1])
     return dict.fromkeys(question_features(question), 1.0) | dict(
         zip(GATE_NUMBERS, values, strict=True)
     )

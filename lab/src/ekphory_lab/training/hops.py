@@ -49,7 +49,7 @@ BESIDE = 2
 _NOTE = "Note"
 """Speaks what nobody says."""
 _SEVERAL, _SINGLES, _CALLS = 5, 4, 10
-_WORD_QUESTIONS, _EVERY_SINGLE, _CHAIN_TIMES = 24, 6, 4
+_WORD_QUESTIONS, _EVERY_SINGLE = 20, 4
 _RIDGE, _STEPS = 1e-4, 30
 _MISTAKEN = 0.03
 """Share of the questions of one memory, held back, that the gate may let pass."""
@@ -169,7 +169,7 @@ def _find(memory: Memory, question: HopQuestion) -> tuple[FoundQuestion, Trail]:
         return memory.search(query, k=HOP_HITS).hits
 
     def trail() -> Trail:
-        budget = Budget(most_calls=_CALLS, seconds=600)
+        budget = Budget(most_calls=_CALLS, seconds=math.inf)
         budget.spend_call()  # the question's own
         return Trail(question.text, SearchTool(search, budget, EventLog()), search(question.text))
 
@@ -207,9 +207,13 @@ def learn_hops(
                 _watch(each, trail, weights, chosen, chains)
     weights = _fit([each for each, _ in found], words)
     said, right = map(np.array, zip(*gated, strict=True))
-    curves = {"hop_curve": _curve(chosen), "chain_curve": _curve(chains)}
     follow_from = float(np.quantile(said[right == 0], 1 - _MISTAKEN))
-    weights = replace(weights, follow=round(follow_from, 4), **curves)
+    weights = replace(
+        weights,
+        hop_curve=_curve(chosen),
+        chain_curve=_curve(chains),
+        follow=round(follow_from, 4),
+    )
     measured = {
         "gate, questions of several memories that pass": float(
             (said >= follow_from)[right == 1].mean()
@@ -295,18 +299,15 @@ def _fit_hop(found: Sequence[FoundQuestion]) -> dict[str, float]:
 def _fit_words(found: Sequence[FoundQuestion]) -> PastWeights:
     """Fit words and pairs on written questions, without those of conversations in `found`."""
     searched = {each.question.text for each in found if each.question.source == "conversations"}
-    chains = read_conversations(CHAINS)
-    written = {(row["id"], question["query"]) for row in chains for question in row["questions"]}
     texts, several, singles = [], [], 0
-    for row in (*chains, *read_conversations()):
+    for row in (*read_conversations(CHAINS), *read_conversations()):
         for question in row["questions"]:
             is_several = len(question["turns"]) > 1
             singles += not is_several
             is_taken = is_several or singles % _EVERY_SINGLE == 0
             if is_taken and question["query"] not in searched:
-                times = _CHAIN_TIMES if (row["id"], question["query"]) in written else 1
-                texts += [question["query"]] * times
-                several += [is_several] * times
+                texts.append(question["query"])
+                several.append(is_several)
     return fit_word_weights(texts, several, least=_WORD_QUESTIONS)
 
 

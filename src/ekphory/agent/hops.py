@@ -46,7 +46,7 @@ _AROUND = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class NewName:
     """A name that a memory adds to the question.
 
     Attributes:
@@ -60,10 +60,10 @@ class Name:
     nearness: int
 
 
-def find_new_names(text: str, question: str) -> list[Name]:
+def find_new_names(text: str, question: str) -> list[NewName]:
     """Return names of a text that the question does not hold, each once, in order."""
     asked = set(query_terms(question).tolist())
-    found: dict[frozenset[int], Name] = {}
+    found: dict[frozenset[int], NewName] = {}
     for match in _NAME.finditer(text[:_MOST_CHARACTERS]):
         written = _POSSESSIVE.sub("", match[0])
         terms = frozenset(query_terms(written).tolist())
@@ -71,7 +71,7 @@ def find_new_names(text: str, question: str) -> list[Name]:
             continue
         around = text[max(0, match.start() - _AROUND) : match.end() + _AROUND]
         nearness = len(asked.intersection(query_terms(around).tolist()) - terms)
-        found[terms] = Name(written, terms, nearness)
+        found[terms] = NewName(written, terms, nearness)
     return list(found.values())
 
 
@@ -186,7 +186,7 @@ class Evidence:
 
     id: str
     weight: float
-    names: Sequence[Name]
+    names: Sequence[NewName]
     by_meaning: Mapping[str, int]
     by_names: Mapping[str, int]
 

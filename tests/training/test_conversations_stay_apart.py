@@ -61,7 +61,7 @@ def test_no_eight_words_in_a_row_are_those_of_an_evaluation_set(trained, develop
     texts = [passage.text for pool in found.pools.values() for passage in pool]
     measured = set().union(*map(runs, texts), *(runs(query.text) for query in found.queries))
 
-    assert len(measured) > 4_000
+    assert len(measured) > 1_000
     assert trained & measured == set()
     assert development & measured == set()
 

@@ -343,6 +343,16 @@ class StageResult:
     memory_ids: tuple[str, ...]
 
     @property
+    def memory_id(self) -> str:
+        """The memory that the hop leads to: the first of those that state it; empty for none."""
+        return next(iter(self.memory_ids), "")
+
+    @property
+    def probability(self) -> float:
+        """The `confidence`, under the name that hits use."""
+        return self.confidence
+
+    @property
     def line(self) -> str:
         """The summary on one line, as MemMachine writes it."""
         return (
@@ -414,6 +424,11 @@ class RetrievalTrace:
         return self._ending.confidence
 
     @property
+    def chain_probability(self) -> float | None:
+        """The same where memories were followed; None after one lookup."""
+        return self.confidence_score if self._all(HopResolved) else None
+
+    @property
     def provider(self) -> str:
         """Who decided on the queries."""
         return self._last(SessionStarted).provider
@@ -431,12 +446,16 @@ class RetrievalTrace:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the trace as plain data; what is not known is left out."""
+        """Return the trace as plain data; what is not known is left out, but for the last."""
         shown = {**self._route(), **self._orchestrator(), **self._counts()}
+        shown["hops"] = [
+            {"memory_id": hop.memory_id, "probability": hop.probability} for hop in self.hops
+        ]
         if self.stage_results_wanted != "none":
             shown["stage_results"] = [hop.to_dict() for hop in self.hops]
             shown["stage_result_memory_returned"] = self.stage_result_memory_returned
-        return {name: value for name, value in shown.items() if value is not None}
+        known = {name: value for name, value in shown.items() if value is not None}
+        return {**known, "chain_probability": self.chain_probability}
 
     def _route(self) -> dict[str, Any]:
         chosen = self._all(RouteChosen)

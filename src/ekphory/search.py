@@ -91,6 +91,12 @@ class SearchResult:
     retrieval_trace: RetrievalTrace | None = None
     order: ResultOrder = "score"
 
+    @property
+    def chain_probability(self) -> float | None:
+        """Probability in [0, 1] that the agent's chain holds; None where none was followed."""
+        traced = self.retrieval_trace
+        return None if traced is None else traced.chain_probability
+
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
 

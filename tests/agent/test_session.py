@@ -6,7 +6,7 @@ import pytest
 from tests.prompting.hits import hit
 
 from ekphory.agent.provider import Budget, QueryHits, QueryRefused, SearchTool, SessionFault
-from ekphory.agent.session import merge_hits
+from ekphory.agent.session import keep_first, merge_hits
 from ekphory.agent_trace import AgentEvent, EventLog, HopResolved
 from ekphory.errors import StoreError
 
@@ -98,3 +98,10 @@ def test_a_score_is_the_probability_that_plain_search_gave():
     plain = [replace(A, score=0.6), replace(B, score=0.3)]
     hits = merge_hits(plain, [QueryHits("q", (replace(C, score=0.9), replace(D, score=0.2)))], [])
     assert {each.text: each.score for each in hits} == {"a": 0.6, "b": 0.3, "c": 0.3, "d": 0.2}
+
+
+def test_the_first_hit_of_plain_search_gives_way_only_to_a_chain_that_leads_over_it():
+    sure = replace(A, scores={"hop": 0.9})
+    assert order(keep_first([B, A], [sure, B, C])) == ["b", "a", "c"]
+    assert order(keep_first([A, B], [C, sure, B])) == ["c", "a", "b"]
+    assert keep_first([], []) == []

@@ -6,11 +6,15 @@ from pathlib import Path
 import pytest
 
 from ekphory_lab.evaluation.ablation import load_benchmark
+from ekphory_lab.training.hops import CHAINS
 from ekphory_lab.training.probability_scopes import DEVELOPMENT_CONVERSATIONS
 from ekphory_lab.training.texts import read_conversations, read_documents
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-SETS = ("locomo_dev/locomo.json", "realtalk", "beam_100k", "temporal_dev", "2wiki_dev", "scifact")
+SETS = (
+    *("locomo_dev/locomo.json", "realtalk", "beam_100k", "temporal_dev", "2wiki_dev", "scifact"),
+    "everyday_dev",
+)
 RUN = 8
 WORD = re.compile(r"[a-z0-9']+")
 
@@ -22,7 +26,7 @@ def runs(text):
 
 @pytest.fixture(scope="module")
 def trained():
-    return written(read_conversations()) | documents()
+    return written([*read_conversations(), *read_conversations(CHAINS)]) | documents()
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +61,7 @@ def test_no_eight_words_in_a_row_are_those_of_an_evaluation_set(trained, develop
     texts = [passage.text for pool in found.pools.values() for passage in pool]
     measured = set().union(*map(runs, texts), *(runs(query.text) for query in found.queries))
 
-    assert len(measured) > 10_000
+    assert len(measured) > 1_000
     assert trained & measured == set()
     assert development & measured == set()
 

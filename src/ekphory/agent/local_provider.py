@@ -1,12 +1,28 @@
-"""The provider without a language model: reads the question, and follows it hop by hop."""
+"""The provider without a language model: follows a question where one lookup is not enough.
+
+What the rules of `question.py` read as a path of relations is followed name by name; where the
+gate of `hops.py` says that several memories are needed, the evidence itself is followed.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ekphory.agent.local_chain import Follower, OpenFollower, Thread, strip_brackets
+import numpy as np
+
+from ekphory.agent.hops import (
+    MOST_HOPS,
+    FloatArray,
+    HopWeights,
+    Trail,
+    needs_several,
+    read_weights,
+    sigmoid,
+)
+from ekphory.agent.local_chain import Follower, Thread, strip_brackets
 from ekphory.agent.provider import SearchTool, SessionOutcome
 from ekphory.agent.question import QuestionReading, read_question
 from ekphory.agent.relations import meaning_words
@@ -27,7 +43,7 @@ _REASONS = {
     "answered": "one memory holds all that is asked for",
     "parallel": "several things are looked up beside each other",
     "chain": "something is described through something else",
-    "open chain": "something is described through something else, in a way without a known path",
+    "several": "several memories are needed, one after the other or together",
 }
 _SURE = 0.5
 _READ = 3
@@ -36,32 +52,49 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
 
 @dataclass(frozen=True, slots=True)
 class LocalProvider:
-    """Decides by rules over the question and the memories found.
+    """Decides by rules over the question and by what was fitted on written questions.
 
     Attributes:
-        reranker: Weighs evidence given the chain; None for none.
+        reranker: Weighs evidence of a path, given the chain; None for none.
+        weights: What was fitted; None for what comes with ekphory.
     """
 
     name = "local"
 
     reranker: RerankingModel | None = None
+    weights: HopWeights | None = None
 
     def run(self, question: str, tool: SearchTool, log: EventLog) -> SessionOutcome:
         """Look the question up, and follow it where that is not enough.
 
         Raises:
-            SessionFault: No call or no time is left.
+            SessionFault: No call or no time is left, or a search failed.
         """
         reading = read_question(question)
         first = tool(question)
-        why = _find_reason_to_stop(reading, question, first)
-        if why is not None:
-            return _end_after_one_lookup(first, log, why)
+        if reading.kind != "single" and first:
+            return self._follow_path(question, reading, first, tool, log)
+        weights = self.weights or read_weights()
+        several = needs_several(question, first, weights) if len(first) > 1 else 0.0
+        if several < weights.follow:
+            return _end_after_one_lookup(first, log, "single")
+        return _follow_evidence(Trail(question, tool, first), weights, log)
+
+    def _follow_path(
+        self,
+        question: str,
+        reading: QuestionReading,
+        first: Sequence[Hit],
+        tool: SearchTool,
+        log: EventLog,
+    ) -> SessionOutcome:
+        if reading.kind == "chain" and _is_answered(question, first):
+            return _end_after_one_lookup(first, log, "answered")
         chosen = RouteChosen(
             route="coq",
             reason_code=reading.kind,
             reason_note=_REASONS[reading.kind],
-            branches=max(1, len(reading.branches)),
+            branches=len(reading.branches),
         )
         log.add(chosen)
         followers = enumerate(self._list_followers(question, reading, first, tool), start=1)
@@ -69,30 +102,20 @@ class LocalProvider:
 
     def _list_followers(
         self, question: str, reading: QuestionReading, first: Sequence[Hit], tool: SearchTool
-    ) -> Iterator[tuple[str, Follower | OpenFollower]]:
+    ) -> Iterator[tuple[str, Follower]]:
         """Return what is asked by each thread and what follows it, made when its turn comes."""
         known = meaning_words(strip_brackets(question))
-        if reading.kind == "open chain":
-            yield question, OpenFollower(question, tool, first, known, self.reranker)
-            return
         for place, branch in enumerate(reading.branches):
             most_calls = max(1, tool.budget.calls_left // (len(reading.branches) - place))
             follower = Follower(branch, tool, first, known, most_calls, self.reranker)
             yield branch.asked_of(branch.anchor), follower
 
 
-def _find_reason_to_stop(
-    reading: QuestionReading, question: str, first: Sequence[Hit]
-) -> str | None:
-    """Say why the first lookup is enough; None where it is not."""
-    if reading.kind == "single" or not first:
-        return "single"
-    if reading.kind == "parallel":
-        return None
+def _is_answered(question: str, first: Sequence[Hit]) -> bool:
+    """Whether one sentence has every word that is searched for: nothing is left to look up."""
     asked = set(query_terms(question).tolist())
     said = (text for hit in first[:_READ] for text in _list_sentences(hit))
-    # Every word that is searched for in one sentence: nothing is left to be looked up.
-    return "answered" if any(asked <= set(passage_terms(text).tolist()) for text in said) else None
+    return any(asked <= set(passage_terms(text).tolist()) for text in said)
 
 
 def _list_sentences(hit: Hit) -> list[str]:
@@ -109,9 +132,7 @@ def _end_after_one_lookup(first: Sequence[Hit], log: EventLog, why: str) -> Sess
     return SessionOutcome("One lookup.", confidence >= _SURE, confidence)
 
 
-def _follow_and_tell(
-    number: int, query: str, follower: Follower | OpenFollower, log: EventLog
-) -> Thread | None:
+def _follow_and_tell(number: int, query: str, follower: Follower, log: EventLog) -> Thread | None:
     """Follow one thread and tell its hops, also where it cannot be followed to its end."""
     log.add(BranchStarted(branch=number, query=query), actor=BRANCH)
     try:
@@ -146,3 +167,89 @@ def _sum_up(threads: Sequence[Thread | None]) -> SessionOutcome:
     answers = ", ".join(thread.entity for thread in threads if thread and thread.entity)
     told = f"Followed to {answers}." if answers else "Nothing to follow was found."
     return SessionOutcome(told, confidence >= _SURE, confidence)
+
+
+# Following the evidence itself.
+
+
+def _follow_evidence(trail: Trail, weights: HopWeights, log: EventLog) -> SessionOutcome:
+    log.add(RouteChosen(route="coq", reason_code="several", reason_note=_REASONS["several"]))
+    log.add(BranchStarted(branch=1, query=trail.question), actor=BRANCH)
+    sure = [trail.plain[0].score]
+    try:
+        ranking = follow(trail, weights, sure)
+    finally:
+        _tell(trail, sure, log)
+    confidence = round(chain_probability(sure, weights), 4)
+    told = f"Followed over {len(sure)} memories."
+    return SessionOutcome(told, confidence >= _SURE, confidence, ranking)
+
+
+def follow(trail: Trail, weights: HopWeights, sure: list[float]) -> tuple[Hit, ...]:
+    """Choose memory after memory until none is likely enough, and order all that was found.
+
+    The first hit of plain search stays the first; what was chosen follows it.
+
+    Args:
+        trail: Begins at the first hit; what is chosen is put into its chain.
+        weights: What was fitted.
+        sure: Gets the probability of each memory that is chosen.
+
+    Raises:
+        SessionFault: No time is left, or a search failed.
+    """
+    trail.begin()
+    while True:
+        ids, odds = trail.ids, score_candidates(trail, weights)
+        best = int(np.argmax(odds))
+        likely = sigmoid(weights.hop_curve[0] * odds[best] + weights.hop_curve[1])
+        if len(sure) > MOST_HOPS or likely < weights.stop or not math.isfinite(odds[best]):
+            break
+        sure.append(likely)
+        trail.choose(ids[best])
+    rest = [ids[row] for row in np.argsort(-odds, kind="stable") if ids[row] not in trail.chain]
+    chain = [
+        replace(hit, scores={**hit.scores, "hop": round(likely, 4)})
+        for hit, likely in zip(map(trail.hit, trail.chain), sure, strict=True)
+    ]
+    return (*chain, *map(trail.hit, rest))
+
+
+def score_candidates(trail: Trail, weights: HopWeights) -> FloatArray:
+    """Return the log-odds of each candidate; -inf for what the chain holds already."""
+    odds = trail.features() @ weights.hop_vector + weights.hop.get("intercept", 0.0)
+    odds[[each in trail.chain for each in trail.ids]] = -math.inf
+    return np.asarray(odds)
+
+
+def chain_probability(sure: Sequence[float], weights: HopWeights) -> float:
+    """Return the probability that all memories of a chain belong to the answer."""
+    slope, intercept = weights.chain_curve
+    joint = min(max(math.prod(sure), 1e-6), 1 - 1e-6)
+    return sigmoid(slope * math.log(joint / (1 - joint)) + intercept)
+
+
+def _tell(trail: Trail, sure: Sequence[float], log: EventLog) -> None:
+    """Tell the hops, also where the session could not go on."""
+    query, chain = trail.question, trail.chain[: len(sure)]
+    for place, (memory_id, likely) in enumerate(zip(chain, sure, strict=True)):
+        following = chain[place + 1 : place + 2]
+        answer = trail.link_between(memory_id, following[0]) if following else ""
+        resolved = HopResolved(
+            branch=1,
+            hop=place + 1,
+            query=query,
+            answer=answer,
+            confidence=round(likely, 4),
+            reason="leads on" if answer else "belongs to what is asked",
+            memory_ids=(memory_id,),
+        )
+        log.add(resolved, actor=BRANCH)
+        query = answer or trail.question
+    ended = BranchEnded(
+        branch=1,
+        query=trail.question,
+        status="success" if len(chain) > 1 else "failed",
+        memories=len(chain),
+    )
+    log.add(ended, actor=BRANCH)

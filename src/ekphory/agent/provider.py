@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
-from ekphory.agent.relations import words_in
 from ekphory.agent_trace import TOP_LEVEL, EventLog, Listener, StageResults, ToolReturned
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.types import Hit
@@ -241,6 +242,7 @@ class Budget:
 
 NAME = "memmachine_search"
 LONGEST_QUERY = 2000
+_WORD = re.compile(r"[^\W_]+")
 
 PlainSearch = Callable[[str], Sequence[Hit]]
 """Searches the session's scope as the caller asked it to be searched, with another query."""
@@ -333,7 +335,9 @@ class SearchTool:
 
 def normalise_query(query: str) -> str:
     """Return a query's words in lower case, without accents and marks."""
-    return " ".join(words_in(query)) or query.strip()
+    decomposed = unicodedata.normalize("NFKD", query.casefold())
+    written = "".join(mark for mark in decomposed if not unicodedata.combining(mark))
+    return " ".join(_WORD.findall(written)) or query.strip()
 
 
 # How a session ended.
@@ -347,8 +351,10 @@ class SessionOutcome:
         response: The closing words; of a language model, its answer.
         sufficient: Whether the evidence is held to be enough.
         confidence: Probability in [0, 1] that the chain is right; None where nobody said.
+        ranking: All that was found, best first; None where it is yet to be put together.
     """
 
     response: str
     sufficient: bool
     confidence: float | None
+    ranking: tuple[Hit, ...] | None = None

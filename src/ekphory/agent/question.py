@@ -9,7 +9,6 @@ from typing import Literal
 
 from ekphory.agent.relations import (
     WORDS,
-    describes_one_through_another,
     folded,
     is_relation,
     meaning_words,
@@ -226,10 +225,10 @@ def _item(found: re.Match[str]) -> Item:
 #
 # "Where was the father of Rembrandt's wife born?" begins at Rembrandt, goes on to the wife and from
 # her to the father, and asks "Where was … born?" of him. Rules over English words; a question that
-# they do not understand is one lookup, or goes from name to name by the words left over.
+# they do not understand is `single`.
 
-QuestionKind = Literal["single", "parallel", "chain", "open chain"]
-"""One lookup; several beside each other; one after the other; likewise, without a known path."""
+QuestionKind = Literal["single", "parallel", "chain"]
+"""One lookup; several beside each other; one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,8 +312,6 @@ def read_question(question: str) -> QuestionReading:
         branch = _branch(question, items, longest)
         if branch.steps or relation(branch.sought or "").through:
             return QuestionReading("chain", (branch,))
-    elif describes_one_through_another(question):
-        return QuestionReading("open chain")
     return QuestionReading("single")
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
-
-from ekphory.retrieval.query import ENOUGH, classify_query
 
 _RULES = tomllib.loads(files(__package__).joinpath("question_rules.toml").read_text("utf-8"))
 WORDS: Mapping[str, frozenset[str]] = {
@@ -86,7 +83,7 @@ def is_relation(word: str) -> bool:
 def _does_something(word: str) -> bool:
     if len(word) < 6 or not word.endswith(("er", "or", "ist")):
         return False
-    return word not in WORDS["no_doers"] and _KIND_OF.get(word, "r") in "rp"
+    return word not in WORDS["no_doers"]
 
 
 def _doing(word: str) -> tuple[str, ...]:
@@ -115,67 +112,3 @@ def _singular(word: str) -> str | None:
             if stem in _KNOWN:
                 return stem
     return None
-
-
-# How a question describes one thing through another, for questions of which no path is known: the
-# kinds of its words, one letter a word, and patterns over those letters.
-
-_OTHER = "x"
-_IS_POSSESSIVE = "'"
-_PARTICIPLE = "h"
-_NUMBER = "#"
-_DATE = "n"
-_RELATIVE = "k"
-
-# A word in several kinds has the first of them.
-_KIND_OF: Mapping[str, str] = {
-    word: letter for letter, words in reversed(_RULES["kinds"].items()) for word in words.split()
-}
-_OPENS_A_CLAUSE = frozenset({"who", "whom", "which", "whose", "where"})
-_NAMED_MONTHS = frozenset({"May", "March"})
-"""Months only where they are written as names."""
-# A mark between words counts as a word, so that no pattern reaches across it unawares.
-_QUESTION_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[?!;,](?=\s+\w)")
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_NOUNS = frozenset("xprFh")
-_BEFORE_IS = frozenset("wWQHIiT")
-
-
-def kinds_of(text: str) -> str:
-    """Return the kind of each word of a text, possessives split off."""
-    composed = text if text.isascii() else unicodedata.normalize("NFC", text).replace("’", "'")
-    words = [part for word in _QUESTION_WORD.findall(composed) for part in _split_possessive(word)]
-    kinds: list[str] = []
-    for place, written in enumerate(words):
-        word = written.lower()
-        kind = _KIND_OF.get(word, _OTHER)
-        if word == "'s":
-            kind = _IS_POSSESSIVE
-        elif word.isdigit():
-            kind = _DATE if _YEAR.fullmatch(word) else _NUMBER
-        elif place and written in _NAMED_MONTHS:
-            kind = _DATE
-        elif kind == _OTHER and word.endswith("ed") and len(word) > 4:
-            kind = _PARTICIPLE
-        elif word in _OPENS_A_CLAUSE and kinds and kinds[-1] in _NOUNS:
-            kind = _RELATIVE
-        kinds.append(kind)
-    return "".join(kinds)
-
-
-def _split_possessive(word: str) -> tuple[str, ...]:
-    stem, apostrophe, ending = word.rpartition("'")
-    if not apostrophe or ending not in ("s", "S"):
-        return (word,)
-    is_verb = _KIND_OF.get(stem.lower(), _OTHER) in _BEFORE_IS or stem.lower() in ("here", "there")
-    return (stem, "is" if is_verb else "'s")
-
-
-SHAPES: Sequence[Mapping[str, Any]] = _RULES["shape"]
-
-
-def describes_one_through_another(question: str) -> bool:
-    """Whether something must be found first, as in "the manager of the person who wrote it"."""
-    kinds = kinds_of(question)
-    weight = sum(shape["weight"] for shape in SHAPES if re.search(shape["pattern"], kinds))
-    return weight >= ENOUGH and classify_query(question).intent in ("lookup", "chain")

@@ -108,6 +108,14 @@ def merge_hits(
     return [best[memory_id] for memory_id in order]
 
 
+def keep_first(plain: Sequence[Hit], merged: Sequence[Hit]) -> list[Hit]:
+    """Let the first hit of plain search stay the first, unless the chain leads over it."""
+    first = [hit for hit in merged if hit.id in {each.id for each in plain[:1]}]
+    if not first or first[0].scores.get("hop", 0.0) >= FIRST:
+        return list(merged)
+    return [*first, *(hit for hit in merged if hit.id != first[0].id)]
+
+
 def _order_by_worth(
     plain: Sequence[Hit], found: Sequence[QueryHits], hops: Sequence[HopResolved]
 ) -> list[str]:
@@ -154,7 +162,8 @@ def rerank_after_chain(
     Returns:
         The hits, and whether the reranker ordered them.
     """
-    length = sum(hit.scores.get("hop", 0.0) >= FIRST for hit in hits)
+    chosen = [place for place, hit in enumerate(hits) if hit.scores.get("hop", 0.0) >= FIRST]
+    length = chosen[-1] + 1 if chosen else 0
     chain, rest, tail = hits[:length], hits[length:][:MOST_REREAD], hits[length + MOST_REREAD :]
     if reranker is None or len(rest) < 2:
         return list(hits), False
@@ -167,8 +176,10 @@ def rerank_after_chain(
 
 # Searching with the agent.
 
-HOP_HITS = 20
-"""How many hits a hop looks at."""
+HOP_HITS = 50
+"""How many hits a lookup of the local provider gives."""
+SHOWN_HITS = 20
+"""How many a language model is shown."""
 
 
 @dataclass(slots=True)
@@ -178,6 +189,7 @@ class Searches:
     Attributes:
         engine, scope, question, models: As `searching.search` takes them.
         hop_models: Models of the other queries.
+        depth: How many hits those give.
     """
 
     engine: Engine
@@ -185,6 +197,7 @@ class Searches:
     question: Question
     models: OptionalModels
     hop_models: OptionalModels = NO_OPTIONAL_MODELS
+    depth: int = HOP_HITS
     _plain: SearchResult | None = None
 
     def plain(self) -> SearchResult:
@@ -194,11 +207,18 @@ class Searches:
         return self._plain
 
     def hop(self, query: str) -> Sequence[Hit]:
-        """Search another query in the question's place, without a least probability."""
-        if query == self.question.query and self.question.min_score is None:
+        """Search another query in the question's place, without a least probability.
+
+        The question's own lookup is that of plain search, as deep as the others.
+        """
+        own = query == self.question.query
+        if own and self.question.min_score is None and self.question.k >= self.depth:
             return self.plain().hits
-        asked = replace(self.question, query=query, k=HOP_HITS, min_score=None, context=())
-        return search(self.engine, self.scope, asked, models=self.hop_models).hits
+        k = max(self.depth, self.question.k) if own else self.depth
+        context = self.question.context if own else ()
+        asked = replace(self.question, query=query, k=k, min_score=None, context=context)
+        models = self.models if own else self.hop_models
+        return search(self.engine, self.scope, asked, models=models).hits
 
 
 def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
@@ -213,8 +233,8 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
     settings = options.settings or read_agent_settings()
     provider = provider_for(settings, reranker=searches.models.reranker)
     if settings.provider != "local":
-        # The local provider reranks evidence itself, given the chain; a model gets the best search.
-        searches.hop_models = searches.models
+        # Of the few that a model is shown the best must come first.
+        searches.hop_models, searches.depth = searches.models, SHOWN_HITS
     question = searches.question
     log = EventLog(options.on_event)
     budget = Budget(
@@ -234,7 +254,10 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
     completed, outcome = _hold(provider, question.query, tool, log)
     plain = searches.plain()
     reranker = settings.reranker or searches.models.reranker
-    hits, rerank_applied = _order_hits(searches, tool, log, reranker)
+    if outcome.ranking is None or plain.order == "time":
+        hits, rerank_applied = _order_hits(searches, tool, log, reranker)
+    else:
+        hits, rerank_applied = _cut(outcome.ranking, question), False
     log.add(
         SessionEnded(
             completed=completed,
@@ -288,14 +311,19 @@ def _order_hits(
 ) -> tuple[tuple[Hit, ...], bool]:
     """Return the final hits, and whether a reranker ordered them."""
     plain, question = searches.plain(), searches.question
-    if all(found.query == question.query for found in tool.found):
+    is_listed = plain.order == "time"  # what was asked for is all of a time, in its order
+    if is_listed or all(found.query == question.query for found in tool.found):
         return plain.hits, False
-    merged_hits = merge_hits(plain.hits, tool.found, log.events)
+    merged_hits = keep_first(plain.hits, merge_hits(plain.hits, tool.found, log.events))
     query = RerankQuery(question.query, context=_describe_chain(log), now=question.now)
     hits, rerank_applied = rerank_after_chain(merged_hits, query, reranker)
-    if question.min_score is not None:
-        hits = [hit for hit in hits if hit.score >= question.min_score]
-    return tuple(hits[: question.k]), rerank_applied
+    return _cut(hits, question), rerank_applied
+
+
+def _cut(hits: Sequence[Hit], question: Question) -> tuple[Hit, ...]:
+    """Return the first hits that are likely enough."""
+    least = question.min_score or 0.0
+    return tuple(hit for hit in hits if hit.score >= least)[: question.k]
 
 
 def _describe_chain(log: EventLog) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ _TRAINING = {
     "generate": (train.generate, "--count 1000 --out samples.jsonl"),
     "calibration": (train.calibration, "--data training-data"),
     "asked-state": (readers.asked_state, "--json"),
+    "hops": (readers.hops, "--json"),
     "capture-reader": (
         readers.capture_reader,
         "--base all-MiniLM-L6-v2 --target capture-run",

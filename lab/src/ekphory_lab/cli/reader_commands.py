@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ekphory.cli.command import command, print_result, show_note
+from ekphory.cli.command import command, print_result, show_note, step_bar
 from ekphory.cli.options import OutputOptions
 from ekphory_lab.cli.train_commands import TargetOption, fitted_target, require_torch
 
@@ -28,6 +29,32 @@ def asked_state(output: OutputOptions, target: TargetOption = None) -> None:
     write_fitted(place, file)
     told = [f"{name} {value:g}" for name, value in file.measured.items()]
     shown = {"target": place, "measured": file.measured, "weights": len(file.values["weights"])}
+    print_result(output, shown, "\n".join([*told, f"{place}: written"]))
+
+
+# `ekphory train hops`.
+
+
+@command
+def hops(
+    output: OutputOptions,
+    target: TargetOption = None,
+    seed: Annotated[int, typer.Option(help="Decides which conversations lie beside.")] = 0,
+) -> None:
+    """Learn to follow evidence from memory to memory, and write it; no evaluation data is read."""
+    from ekphory.agent.hops import HOPS_FILE
+    from ekphory.models.loading import load_embedder
+    from ekphory.retrieval.calibration import write_fitted
+    from ekphory_lab.training.hops import find_steps, hop_scopes, learn_hops
+
+    place = fitted_target(target, HOPS_FILE.name)
+    embedder = load_embedder(None)
+    with step_bar() as progress, ExitStack() as kept_open:
+        found = find_steps(hop_scopes(seed=seed), embedder, kept_open, progress)
+        file = learn_hops(found, seed=seed, embedder=embedder)
+    write_fitted(place, file)
+    told = [f"{name} {value:g}" for name, value in file.measured.items()]
+    shown = {"target": place, "measured": file.measured, "hop": file.values["hop"]}
     print_result(output, shown, "\n".join([*told, f"{place}: written"]))
 
 

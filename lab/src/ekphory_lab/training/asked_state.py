@@ -48,17 +48,27 @@ def learn_asked_state(scenarios: Sequence[Scenario], *, command: str) -> FittedF
 
 
 def fit_past_weights(questions: Sequence[StateQuestion]) -> PastWeights:
-    """Fit the logistic regression with a penalty on squared weights, by Adam over all questions."""
-    features = [question_features(question.text) for question in questions]
+    """Fit what tells that a question asks for an earlier state."""
+    texts = [question.text for question in questions]
+    return fit_word_weights(texts, [question.is_past for question in questions])
+
+
+def fit_word_weights(
+    texts: Sequence[str], wanted: Sequence[bool], *, least: int = LEAST_QUESTIONS
+) -> PastWeights:
+    """Fit the logistic regression with a penalty on squared weights, by Adam over all questions.
+
+    A word or pair of fewer than `least` questions has no weight of its own.
+    """
+    features = [question_features(text) for text in texts]
     counts = Counter(feature for found in features for feature in found)
-    names = sorted(name for name, count in counts.items() if count >= LEAST_QUESTIONS)
+    names = sorted(name for name, count in counts.items() if count >= least)
     place_of = {name: place for place, name in enumerate(names)}
-    inputs = np.zeros((len(questions), len(names) + 1))
+    inputs = np.zeros((len(texts), len(names) + 1))
     inputs[:, -1] = 1.0
     for row, found in zip(inputs, features, strict=True):
         row[[place_of[name] for name in found if name in place_of]] = 1.0
-    wanted = np.array([question.is_past for question in questions], np.float64)
-    fitted = _fit(inputs, wanted)
+    fitted = _fit(inputs, np.array(wanted, np.float64))
     rounded = {name: round(float(fitted[place]), 3) for name, place in place_of.items()}
     kept = {name: weight for name, weight in rounded.items() if abs(weight) >= _LEAST_WEIGHT}
     return PastWeights(round(float(fitted[-1]), 3), kept)

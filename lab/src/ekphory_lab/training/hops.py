@@ -1,0 +1,356 @@
+"""Learns when a question needs several memories, and what leads from one of them to the next.
+
+Each file of `chains/` is one log or a set of encyclopaedic notes, in the form of the conversations,
+with questions whose memories follow from each other. It is put beside conversations that were
+written for training, whose questions of several turns are asked too, and everything is searched as
+`agent_mode` searches it. A memory that belongs to the answer is to be chosen before all others.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache
+from random import Random
+
+import numpy as np
+
+from ekphory.agent.hops import (
+    FEATURES,
+    GATE_NUMBERS,
+    HOPS_KIND,
+    MOST_HOPS,
+    HopWeights,
+    Trail,
+    gate_features,
+    sigmoid,
+)
+from ekphory.agent.local_provider import chain_probability, follow
+from ekphory.agent.provider import Budget, SearchTool
+from ekphory.agent.session import HOP_HITS
+from ekphory.agent_trace import EventLog
+from ekphory.memory import Memory
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.retrieval.asked_state import PastWeights
+from ekphory.retrieval.calibration import FittedFile
+from ekphory.types import Hit
+from ekphory_lab.evaluation.metrics import FloatArray, expected_calibration_error
+from ekphory_lab.evaluation.runner import Progress, silent
+from ekphory_lab.training.asked_state import fit_word_weights
+from ekphory_lab.training.reranker.export import platt_curve
+from ekphory_lab.training.texts import CONVERSATIONS, Row, read_conversations, sha256_of_texts
+
+CHAINS = CONVERSATIONS.parent / "chains"
+BESIDE = 2
+"""Conversations beside each file."""
+_NOTE = "Note"
+"""Speaks what nobody says."""
+_SEVERAL, _SINGLES, _CALLS = 5, 4, 10
+_WORD_QUESTIONS, _EVERY_SINGLE = 20, 4
+_RIDGE, _STEPS = 1e-4, 30
+_MISTAKEN = 0.03
+"""Share of the questions of one memory, held back, that the gate may let pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class HopQuestion:
+    """A question and the memories that answer it together.
+
+    Attributes:
+        text: The question.
+        answers: Their ids.
+        source: `chains` or `conversations`.
+    """
+
+    text: str
+    answers: frozenset[str]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class HopScope:
+    """Memories, and what is asked of them."""
+
+    records: Sequence[Row]
+    questions: Sequence[HopQuestion]
+
+
+def hop_scopes(*, seed: int) -> list[HopScope]:
+    """Put every file of chains beside conversations; notes without a speaker are one file."""
+    random = Random(seed)  # noqa: S311  no secret
+    others = read_conversations()
+    random.shuffle(others)
+    files = read_conversations(CHAINS)
+    notes = [file for file in files if file["turns"][0]["speaker"] == _NOTE]
+    groups = [*([file] for file in files if file not in notes), notes]
+    scopes = []
+    for place, group in enumerate(groups):
+        beside = others[place * BESIDE : (place + 1) * BESIDE]
+        records = [record for row in (*group, *beside) for record in _records(row)]
+        questions = [question for row in group for question in _questions(row, "chains")]
+        for row in beside:
+            asked = list(_questions(row, "conversations"))
+            random.shuffle(asked)
+            single = [each for each in asked if len(each.answers) == 1][:_SINGLES]
+            questions += [each for each in asked if len(each.answers) > 1][:_SEVERAL] + single
+        scopes.append(HopScope(records, questions))
+    return scopes
+
+
+def _records(row: Row) -> Iterator[Row]:
+    for place, turn in enumerate(row["turns"]):
+        record = {"id": f"{row['id']}/{place}", "text": turn["text"], "at": turn["at"]}
+        if turn["speaker"] != _NOTE:
+            session = f"{row['id']}/{turn['session']}"
+            record |= {"producer": turn["speaker"], "session": session, "sequence": place}
+        yield record
+
+
+def _questions(row: Row, source: str) -> Iterator[HopQuestion]:
+    for question in row["questions"]:
+        answers = frozenset(f"{row['id']}/{place}" for place in question["turns"])
+        yield HopQuestion(question["query"], answers, source)
+
+
+# What the search finds for each question, kept: every fit reads it again.
+
+
+@dataclass(frozen=True, slots=True)
+class FoundQuestion:
+    """A question, its first hits, and the steps of one who knows the answers.
+
+    Attributes:
+        question: The question.
+        plain: What plain search found.
+        steps: For each step the features of all candidates, and which of them are right to choose.
+    """
+
+    question: HopQuestion
+    plain: Sequence[Hit]
+    steps: Sequence[tuple[FloatArray, FloatArray]]
+
+
+def find_steps(
+    scopes: Sequence[HopScope],
+    embedder: EmbeddingModel,
+    kept_open: ExitStack,
+    progress: Progress = silent,
+) -> list[tuple[FoundQuestion, Trail]]:
+    """Search every question, and follow its answers.
+
+    Args:
+        scopes: What is searched.
+        embedder: The model.
+        kept_open: Closes what the trails search, once they are not needed any more.
+        progress: Is told after each question.
+
+    Returns:
+        Each question with a trail that stands at the beginning.
+    """
+    folder = kept_open.enter_context(tempfile.TemporaryDirectory())
+    found: list[tuple[FoundQuestion, Trail]] = []
+    total = sum(len(scope.questions) for scope in scopes)
+    for place, scope in enumerate(scopes):
+        opened = Memory(folder, project=f"scope-{place}", embedder=embedder)
+        memory = kept_open.enter_context(opened)
+        memory.add_many(scope.records)
+        for question in scope.questions:
+            found.append(_find(memory, question))
+            progress("search", len(found), total)
+    return found
+
+
+def _find(memory: Memory, question: HopQuestion) -> tuple[FoundQuestion, Trail]:
+    @cache
+    def search(query: str) -> Sequence[Hit]:
+        return memory.search(query, k=HOP_HITS).hits
+
+    def trail() -> Trail:
+        budget = Budget(most_calls=_CALLS, seconds=math.inf)
+        budget.spend_call()  # the question's own
+        return Trail(question.text, SearchTool(search, budget, EventLog()), search(question.text))
+
+    walked = trail()
+    walked.begin()
+    steps = []
+    for _ in range(MOST_HOPS):
+        left = [each in question.answers and each not in walked.chain for each in walked.ids]
+        chosen = np.isin(walked.ids, walked.chain)
+        steps.append((walked.features()[~chosen], np.array(left, float)[~chosen]))
+        if not any(left):
+            break
+        walked.choose(walked.ids[int(np.argmax(left))])
+    return FoundQuestion(question, search(question.text), steps), trail()
+
+
+# Fitting.
+
+
+def learn_hops(
+    found: Sequence[tuple[FoundQuestion, Trail]], *, seed: int, embedder: EmbeddingModel
+) -> FittedFile:
+    """Fit on every second question, find out on the others what holds, and fit again on all."""
+    halves = [list(found[0::2]), list(found[1::2])]
+    chosen: list[tuple[float, float]] = []
+    chains: list[tuple[float, float]] = []
+    gated: list[tuple[float, float]] = []
+    words = _fit_words([each for each, _ in found])
+    for half, other in (halves, halves[::-1]):
+        weights = _fit([each for each, _ in half], words)
+        unread = [each for each, _ in other if each.question.source == "conversations"]
+        gated += [_gate(each, weights) for each in unread]
+        for each, trail in other:
+            if len(each.question.answers) > 1:
+                _watch(each, trail, weights, chosen, chains)
+    weights = _fit([each for each, _ in found], words)
+    said, right = map(np.array, zip(*gated, strict=True))
+    follow_from = float(np.quantile(said[right == 0], 1 - _MISTAKEN))
+    weights = replace(
+        weights,
+        hop_curve=_curve(chosen),
+        chain_curve=_curve(chains),
+        follow=round(follow_from, 4),
+    )
+    measured = {
+        "gate, questions of several memories that pass": float(
+            (said >= follow_from)[right == 1].mean()
+        ),
+        "gate, questions of one memory that pass": float((said >= follow_from)[right == 0].mean()),
+        "hop, expected calibration error": _error(chosen),
+        "chain, expected calibration error": _error(chains),
+        "questions": float(len(found)),
+    }
+    values = {
+        "gate": weights.gate,
+        "hop": weights.hop,
+        "hop_curve": weights.hop_curve,
+        "chain_curve": weights.chain_curve,
+        "follow": weights.follow,
+        "stop": weights.stop,
+    }
+    return FittedFile(
+        kind=HOPS_KIND,
+        command=f"ekphory train hops --seed {seed}",
+        models={"embedder": embedder.identity.model_id},
+        data={folder.name: sha256_of_texts(folder) for folder in (CHAINS, CONVERSATIONS)},
+        seed=seed,
+        measured={name: round(value, 4) for name, value in measured.items()},
+        values=values,
+    )
+
+
+def _watch(
+    each: FoundQuestion,
+    trail: Trail,
+    weights: HopWeights,
+    chosen: list[tuple[float, float]],
+    chains: list[tuple[float, float]],
+) -> None:
+    """Follow a question, and note the log-odds of what was chosen and whether it was right."""
+    sure = [trail.plain[0].score]
+    follow(trail, replace(weights, stop=0.05), sure)
+    right = [memory_id in each.question.answers for memory_id in trail.chain]
+    chosen += [(_log_odds(p), float(ok)) for p, ok in zip(sure[1:], right[1:], strict=True)]
+    chains.append((_log_odds(chain_probability(sure, weights)), float(all(right))))
+
+
+def _log_odds(probability: float) -> float:
+    bounded = min(max(probability, 1e-6), 1 - 1e-6)
+    return math.log(bounded / (1 - bounded))
+
+
+def _curve(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    odds, right = map(np.array, zip(*pairs, strict=True))
+    curve = platt_curve(odds, right)
+    return round(float(curve.slope), 4), round(float(curve.intercept), 4)
+
+
+def _error(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return the error of a curve on every second pair, fitted on the others, both ways."""
+    said, right = [], []
+    for learned, other in ((pairs[0::2], pairs[1::2]), (pairs[1::2], pairs[0::2])):
+        slope, intercept = _curve(learned)
+        said += [sigmoid(slope * odds + intercept) for odds, _ in other]
+        right += [ok for _, ok in other]
+    return float(expected_calibration_error(np.array(said), np.array(right)))
+
+
+def _fit(found: Sequence[FoundQuestion], words: PastWeights) -> HopWeights:
+    return HopWeights(gate=_fit_gate(found, words), hop=_fit_hop(found))
+
+
+def _fit_hop(found: Sequence[FoundQuestion]) -> dict[str, float]:
+    """Fit what leads on; both sources weigh the same, and each step of a question."""
+    several = [each for each in found if len(each.question.answers) > 1]
+    counts = {source: sum(each.question.source == source for each in several) for source in
+              ("chains", "conversations")}  # fmt: skip
+    inputs, wanted, shares = [], [], []
+    for each in several:
+        for features, right in each.steps:
+            inputs.append(features)
+            wanted.append(right)
+            shares.append(np.full(len(right), 1 / (counts[each.question.source] * len(each.steps))))
+    return _newton(np.concatenate(inputs), np.concatenate(wanted), np.concatenate(shares), FEATURES)
+
+
+def _fit_words(found: Sequence[FoundQuestion]) -> PastWeights:
+    """Fit words and pairs on written questions, without those of conversations in `found`."""
+    searched = {each.question.text for each in found if each.question.source == "conversations"}
+    texts, several, singles = [], [], 0
+    for row in (*read_conversations(CHAINS), *read_conversations()):
+        for question in row["questions"]:
+            is_several = len(question["turns"]) > 1
+            singles += not is_several
+            is_taken = is_several or singles % _EVERY_SINGLE == 0
+            if is_taken and question["query"] not in searched:
+                texts.append(question["query"])
+                several.append(is_several)
+    return fit_word_weights(texts, several, least=_WORD_QUESTIONS)
+
+
+def _fit_gate(found: Sequence[FoundQuestion], words: PastWeights) -> dict[str, float]:
+    """Fit the numbers beside what the words say, on searched questions; both kinds weigh alike."""
+    inputs, wanted = [], []
+    for each in found:
+        features = gate_features(each.question.text, each.plain)
+        numbers = [features[name] for name in GATE_NUMBERS]
+        total = words.intercept + sum(words.weights.get(name, 0.0) for name in features)
+        inputs.append([*numbers, total])
+        wanted.append(float(len(each.question.answers) > 1))
+    balance = np.where(np.array(wanted) == 1, 0.5 / sum(wanted), 0.5 / (len(wanted) - sum(wanted)))
+    names = (*GATE_NUMBERS, "words")
+    fitted = _newton(np.array(inputs), np.array(wanted), balance, names)
+    scale = fitted.pop("words")
+    fitted["intercept"] += scale * words.intercept
+    return fitted | {name: round(scale * value, 3) for name, value in words.weights.items()}
+
+
+def _gate(each: FoundQuestion, weights: HopWeights) -> tuple[float, float]:
+    features = gate_features(each.question.text, each.plain).items()
+    total = sum(weights.gate.get(name, 0.0) * value for name, value in features)
+    said = sigmoid(weights.gate["intercept"] + total)
+    return said, float(len(each.question.answers) > 1)
+
+
+def _newton(
+    inputs: FloatArray, wanted: FloatArray, shares: FloatArray, names: Sequence[str]
+) -> dict[str, float]:
+    """Fit a logistic regression with a small penalty on squared weights."""
+    mean, spread = inputs.mean(axis=0), inputs.std(axis=0) + 1e-9
+    scaled = np.column_stack([(inputs - mean) / spread, np.ones(len(inputs))])
+    share = shares / shares.sum()
+    weights, penalty = np.zeros(scaled.shape[1]), np.full(scaled.shape[1], _RIDGE)
+    penalty[-1] = 0.0
+    for _ in range(_STEPS):
+        said = 1 / (1 + np.exp(-np.clip(scaled @ weights, -50, 50)))
+        gradient = scaled.T @ (share * (said - wanted)) + penalty * weights
+        curvature = (scaled * (share * said * (1 - said))[:, None]).T @ scaled
+        weights -= np.linalg.solve(curvature + np.diag(penalty + 1e-9), gradient)
+    fitted = weights[:-1] / spread
+    intercept = float(weights[-1] - fitted @ mean)
+    return {name: round(float(value), 4) for name, value in zip(names, fitted, strict=True)} | {
+        "intercept": round(intercept, 4)
+    }

@@ -1,0 +1,94 @@
+"""Following evidence from memory to memory, where no path of relations is read."""
+
+import pytest
+from tests.cases import read_cases
+from tests.prompting.hits import hit
+
+from ekphory.agent.hops import HopWeights, Trail, find_new_names, needs_several
+from ekphory.agent.local_provider import LocalProvider, chain_probability
+from ekphory.agent.provider import Budget, SearchTool
+from ekphory.agent_trace import EventLog, HopResolved
+
+CASES = read_cases(__file__)
+WEIGHTS = HopWeights(
+    gate={"intercept": 5.0},
+    hop={"intercept": -3.0, "place": -0.3, "meaning": 1.0, "shared": 8.0, "open": 2.0},
+)
+ROOF = "Where does the man who fixed our roof live?"
+
+
+@pytest.fixture
+def village(open_memory):
+    memory = open_memory()
+    memory.add("Joop Mulder fixed our roof in a day", id="fixed")
+    memory.add("Joop Mulder bought a house in Haarlem", id="home")
+    memory.add("A pipe leaked for a week", id="leak")
+    memory.add("Where the tram ends nobody lives", id="tram")
+    return memory
+
+
+def follow(memory, question, *, weights=WEIGHTS, calls=10):
+    log = EventLog()
+    budget = Budget(most_calls=calls, seconds=60)
+    tool = SearchTool(lambda query: memory.search(query, k=50).hits, budget, log)
+    outcome = LocalProvider(weights=weights).run(question, tool, log)
+    hops = [event.body for event in log.events if isinstance(event.body, HopResolved)]
+    return outcome, hops
+
+
+@pytest.mark.parametrize(("text", "question", "names"), CASES["names"])
+def test_a_memory_adds_the_names_that_the_question_does_not_hold(text, question, names):
+    assert [name.text for name in find_new_names(text, question)] == names
+
+
+def test_a_name_beside_words_of_the_question_is_near():
+    text = "Night Ferry was directed by Ada Holm in the spring, with a small part for Otto Brandt."
+    holm, brandt = find_new_names(text, "Who is the mother of the director of Night Ferry?")
+    assert (holm.text, brandt.text) == ("Ada Holm", "Otto Brandt")
+    assert holm.nearness > brandt.nearness
+
+
+def test_evidence_leads_to_the_memory_that_shares_its_name(village):
+    outcome, hops = follow(village, ROOF)
+    assert [hop.memory_ids for hop in hops][:2] == [("fixed",), ("home",)]
+    assert hops[0].answer == "Joop Mulder"
+    assert [each.id for each in outcome.ranking][:2] == ["fixed", "home"]
+    # Every memory that plain search found is still there.
+    assert {each.id for each in outcome.ranking} == {"fixed", "home", "leak", "tram"}
+    assert outcome.ranking[1].scores["hop"] == pytest.approx(hops[1].confidence, abs=1e-4)
+
+
+def test_where_the_gate_is_closed_plain_search_answers(village):
+    closed = HopWeights(gate={"intercept": -5.0}, hop=WEIGHTS.hop)
+    outcome, hops = follow(village, ROOF, weights=closed)
+    assert (outcome.ranking, hops) == (None, [])
+
+
+def test_without_calls_left_the_evidence_is_weighed_by_what_was_found(village):
+    outcome, _ = follow(village, ROOF, calls=1)
+    assert outcome.ranking[0].id == "fixed"
+    assert len(outcome.ranking) == 4
+
+
+def test_words_and_what_plain_search_found_open_the_gate():
+    weights = HopWeights(gate={"both": 2.0, "= held": -3.0}, hop={})
+    found = [hit("The keys are in the blue bowl")]
+    assert needs_several("Where are the keys?", found, weights) == pytest.approx(0.0474, abs=1e-3)
+    assert needs_several("Did both go to Riga?", found, weights) == pytest.approx(0.8808, abs=1e-3)
+
+
+def test_a_chain_is_as_probable_as_all_of_its_memories_together():
+    assert chain_probability([0.9, 0.8], WEIGHTS) == pytest.approx(0.72)
+    flat = HopWeights(gate={}, hop={}, chain_curve=(0.0, 0.0))
+    assert chain_probability([0.9, 0.8], flat) == 0.5
+
+
+def test_a_candidate_that_begins_with_a_name_of_the_evidence_is_titled():
+    film = hit("Night Ferry was directed by Ada Holm")
+    life = hit("Ada Holm was born in Riga")
+    budget = Budget(most_calls=9, seconds=60)
+    tool = SearchTool(lambda _: [life, film], budget, EventLog())
+    trail = Trail("Who directed Night Ferry?", tool, [film, life])
+    trail.ask_with(film.id, weight=1.0)
+    titled = trail.features()[:, 8]
+    assert titled.tolist() == [0.0, 1.0]

@@ -1,0 +1,34 @@
+"""What is learned from written chains."""
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+
+from ekphory.agent.hops import FEATURES, HOPS_FILE, read_weights
+from ekphory.retrieval.calibration import read_fitted
+from ekphory.testing.models import HashEmbedder
+from ekphory_lab.training.hops import find_steps, hop_scopes, learn_hops
+
+
+@pytest.mark.long
+def test_hops_are_learned_from_questions_of_one_and_of_several_memories():
+    scopes = [replace(scope, questions=scope.questions[:20]) for scope in hop_scopes(seed=0)[:2]]
+    assert [len(scope.questions) for scope in scopes] == [20, 20]
+    embedder = HashEmbedder()
+    with ExitStack() as kept_open:
+        found = find_steps(scopes, embedder, kept_open)
+        file = learn_hops(found, seed=0, embedder=embedder)
+    assert set(file.values["hop"]) == {*FEATURES, "intercept"}
+    # What the chain's memory leads to is likelier the earlier that its lookup finds it.
+    assert file.values["hop"]["meaning"] > 0
+    assert 0 <= file.measured["gate, questions of one memory that pass"] <= 0.2
+
+
+def test_the_weights_that_come_with_ekphory_are_those_of_the_command():
+    file = read_fitted(HOPS_FILE, kind="hops")
+    assert file.command == "ekphory train hops --seed 0"
+    assert set(file.data) == {"chains", "conversations"}
+    weights = read_weights()
+    assert set(weights.hop) == {*FEATURES, "intercept"}
+    assert 0 < weights.stop < weights.follow < 1

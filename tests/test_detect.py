@@ -339,6 +339,28 @@ def test_the_probabilities_decide(shares, decided):
         assert found.probability == pytest.approx(decided[1])
 
 
+CAPTURED = {"class": "fact", "evidence": "3"}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "probability", "state"),
+    [
+        (CAPTURED, CAPTURED, 0.79, "conflict"),
+        (CAPTURED, CAPTURED, 0.81, "active"),
+        ({}, CAPTURED, 0.6, "active"),
+        (CAPTURED, {}, 0.6, "active"),
+    ],
+)
+def test_what_was_captured_supersedes_what_was_captured_only_where_that_is_sure(
+    older, newer, probability, state
+):
+    reader = WrittenReader({})
+    reader.thresholds = ChangeThresholds(acts=0.5, shows=0.25)
+    row = [probability if kind == "replaces" else 0.0 for kind in CHANGE_KINDS]
+    pair = StatementPair(record("a", metadata=older), record("b", metadata=newer))
+    assert judge(row, pair, reader).state == state
+
+
 @pytest.mark.parametrize(
     ("text", "end"),
     [

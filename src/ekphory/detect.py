@@ -65,6 +65,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0
 """Before a comparison that failed is tried again; each pause is twice the one before."""
 _LONGEST = 2_000
 """Characters of a statement that a language model is shown."""
+ACTS_ON_CAPTURED = 0.8
+"""From this probability on a captured memory supersedes another one. What is captured of a day is
+mostly about different things: on a written one all nine decisions from .5 to .72 were wrong."""
 EXCEPTION_LASTS = timedelta(days=14)
 """An exception whose end nobody told is over then."""
 _ASSISTANTS = frozenset({"assistant", "ai", "model", "bot"})
@@ -99,13 +102,18 @@ def judge(
     limits = reader.thresholds
     ended = sum(by_kind[kind] for kind in SUPERSEDING)
     first = max(SUPERSEDING, key=lambda kind: by_kind[kind])
-    if ended >= limits.acts:
+    if ended >= (ACTS_ON_CAPTURED if _is_captured(pair) else limits.acts):
         acts = authority(pair.newer) >= authority(pair.older)
         return Verdict(first, ended, "active" if acts else "conflict")
     for kind in _BESIDE:
         if by_kind[kind] >= limits.acts:
             return Verdict(kind, by_kind[kind], "active")
     return Verdict(first, ended, "conflict") if ended >= limits.shows else None
+
+
+def _is_captured(pair: StatementPair) -> bool:
+    """Return whether both were captured from dialogues, and nobody asked to remember them."""
+    return all({"class", "evidence"} <= each.metadata.keys() for each in (pair.older, pair.newer))
 
 
 _BESIDE: tuple[RevisionKind, ...] = ("restates", "excepts", "plans")

@@ -91,7 +91,7 @@ def test_configurations_are_written_as_markdown(measure, ekphory, tmp_path):
     assert "    ekphory eval beir --data pets --configs h,n\n" in text
     assert "reranker: ekphory-rerank-small" in text
     assert "| H | Vector → Reranker (no RRF)" in text
-    assert "run that one alone" in text
+    assert "is counted again" in text
     pets = ("eval", "beir", "--data", str(tmp_path / "pets"))
     sentence = ekphory.failure(*pets, "--markdown", str(file))
     assert sentence.endswith("is for configurations. Name some with --configs")

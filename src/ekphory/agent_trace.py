@@ -55,7 +55,7 @@ class RouteChosen:
 
     Attributes:
         route: The way.
-        reason_code: Why, as a word: `single`, `parallel`, `chain`, `open chain`, `model`.
+        reason_code: Why, as a word: `single`, `answered`, `parallel`, `chain`, `several`, `model`.
         reason_note: Why, in words.
         branches: How many threads the question has.
     """

@@ -190,7 +190,7 @@ def measure(figure: Figure, data: Path, kept: Path, *, again: bool = False) -> M
         models=models,
         data=hashes,
         machine=f"{describe_machine()}; load {loads[0]:.1f} when it began",
-        seconds=round(seconds, 1),
+        seconds=round(seconds, 3),
         values=found,
     )
 

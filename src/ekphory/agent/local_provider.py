@@ -24,7 +24,7 @@ from ekphory.agent.hops import (
 )
 from ekphory.agent.local_chain import Follower, Thread, strip_brackets
 from ekphory.agent.provider import SearchTool, SessionOutcome
-from ekphory.agent.question import QuestionReading, read_question
+from ekphory.agent.question import QuestionReading, is_asking, read_question
 from ekphory.agent.relations import meaning_words
 from ekphory.agent_trace import (
     BRANCH,
@@ -75,7 +75,9 @@ class LocalProvider:
         if reading.kind != "single" and first:
             return self._follow_path(question, reading, first, tool, log)
         weights = self.weights or read_weights()
-        several = needs_several(question, first, weights) if len(first) > 1 else 0.0
+        # The gate was learned from questions; a statement is looked up and no more.
+        asks = is_asking(question)
+        several = needs_several(question, first, weights) if asks and len(first) > 1 else 0.0
         if several < weights.follow:
             return _end_after_one_lookup(first, log, "single")
         return _follow_evidence(Trail(question, tool, first), weights, log)

@@ -207,8 +207,10 @@ class Optimizer:
     def step(self) -> None:
         """Change the weights by their gradients, which begin anew."""
         norm = torch.nn.utils.clip_grad_norm_(self.trained, self.largest_gradient)
-        if torch.isfinite(norm):  # in float16 a gradient may be too large; that step is left out
-            self.adam.step()
+        if not torch.isfinite(norm):
+            # In float16 a gradient may be too large: without any, the step changes nothing.
+            self.adam.zero_grad()
+        self.adam.step()
         self.schedule.step()
         self.adam.zero_grad()
 

@@ -35,8 +35,10 @@ class AgentRankEmbedder(Embedder):
 
         Args:
             texts: The memories; a single text counts as a list of one.
-            temporal_info, memory_types: Age in days and type of each, as the package calls them.
-            days_ago, memory_type: The same, as the model card calls them; one value counts for all.
+            temporal_info: Age in days of each, as the package calls it.
+            memory_types: Type of each, as the package calls it.
+            days_ago: The ages, as the model card calls them; one value counts for all.
+            memory_type: The types, likewise.
 
         Raises:
             InvalidInput, ModelError: As `Embedder.encode`.

@@ -46,7 +46,9 @@ def read_signature(owner, verb):
 
 
 @pytest.mark.parametrize(("owner", "verb"), VERBS)
-@pytest.mark.parametrize("package", ["ekphory.frameworks.mem0", "mem0"])
+@pytest.mark.parametrize(
+    "package", ["ekphory.frameworks.mem0", pytest.param("mem0", marks=pytest.mark.slow)]
+)
 def test_a_verb_has_the_arguments_and_defaults_of_mem0_and_is_awaited_as_there(
     package, owner, verb
 ):

@@ -8,7 +8,12 @@ from tests.services.wire import Reply, running_service, says
 
 from ekphory import Memory
 from ekphory.capture import Entity
-from ekphory.capture.services import HttpEntityFinder, HttpLabelScorer, find_labels
+from ekphory.capture.services import (
+    HttpEntityFinder,
+    HttpLabelScorer,
+    RerankerLabelScorer,
+    find_labels,
+)
 from ekphory.errors import ServiceError
 
 TEXT = "Mara books the flat in Bonn"
@@ -62,7 +67,15 @@ def test_labels_get_the_scores_of_the_service_whatever_its_order(service):
 def test_an_answer_without_a_score_of_each_label_is_an_error(service, answer):
     service.replies = [says(answer)]
     with pytest.raises(ServiceError, match="did not answer a score of each label"):
-        HttpLabelScorer(service.host).score_labels(TEXT, ["health"])
+        HttpLabelScorer(service.host).score_labels([TEXT], ["health"])
+
+
+def test_the_bundled_reranker_reads_all_texts_for_each_label():
+    texts = ["The garden needs water every evening in July", "The tax form is due on Friday"]
+    rows = RerankerLabelScorer().score_labels(texts, ["the garden", "taxes"])
+    garden, taxes = zip(*rows, strict=True)
+    assert garden[0] > garden[1]
+    assert taxes[1] > taxes[0]
 
 
 def test_a_capture_asks_the_services_that_the_environment_names(

@@ -76,8 +76,8 @@ class EntityFinder(Protocol):
 class LabelScorer(Protocol):
     """What reads how well labels fit."""
 
-    def score_labels(self, text: str, labels: Sequence[str]) -> list[float]:
-        """Return the probability of each label that the text is about it."""
+    def score_labels(self, texts: Sequence[str], labels: Sequence[str]) -> list[list[float]]:
+        """Return of each text the probability of each label that the text is about it."""
 
 
 class HttpEntityFinder:
@@ -128,12 +128,15 @@ class HttpLabelScorer:
         self._service = Service(kind="classification service", url=url, api_key=api_key)
         self._transport = JsonTransport(self._service)
 
-    def score_labels(self, text: str, labels: Sequence[str]) -> list[float]:
-        """Return the probability of each label.
+    def score_labels(self, texts: Sequence[str], labels: Sequence[str]) -> list[list[float]]:
+        """Return of each text the probability of each label; each text is a request.
 
         Raises:
             ServiceError: The service failed after all repeats, or its answer is malformed.
         """
+        return [self._score(text, labels) for text in texts]
+
+    def _score(self, text: str, labels: Sequence[str]) -> list[float]:
         answer = self._transport.post({"text": text, "labels": list(labels)})
         try:
             scores = dict(zip(answer["labels"], map(float, answer["scores"]), strict=True))
@@ -145,8 +148,8 @@ class HttpLabelScorer:
 class RerankerLabelScorer:
     """The bundled reranker, asked what is said about a label."""
 
-    def score_labels(self, text: str, labels: Sequence[str]) -> list[float]:
-        """Return the probability of each label.
+    def score_labels(self, texts: Sequence[str], labels: Sequence[str]) -> list[list[float]]:
+        """Return of each text the probability of each label.
 
         Raises:
             ModelError: The installation has no reranker.
@@ -155,9 +158,10 @@ class RerankerLabelScorer:
         if reader is None:
             problem = "This installation has no reranker, which reads labels."
             raise ModelError(f"{problem} Reinstall ekphory.")
-        passage = [RerankPassage(text)]
+        passages = [RerankPassage(text) for text in texts]
         questions = [RerankQuery(f"What is said about {label}?") for label in labels]
-        return [float(reader.score(question, passage)[0]) for question in questions]
+        scores = [reader.score(question, passages) for question in questions]
+        return [list(map(float, row)) for row in zip(*scores, strict=True)]
 
 
 def configured_entity_finder(settings: Settings) -> EntityFinder | None:
@@ -195,12 +199,11 @@ def find_labels(
         labels: Names of topics, such as "billing" or "the garden".
         scorer: Reads how well they fit.
     """
-    if not labels:
+    if not texts or not labels:
         return [()] * len(texts)
-    scores = [scorer.score_labels(text, labels) for text in texts]
     return [
         tuple(label for label, score in zip(labels, row, strict=True) if score >= LEAST_LABEL)
-        for row in scores
+        for row in scorer.score_labels(texts, labels)
     ]
 
 

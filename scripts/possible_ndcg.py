@@ -8,6 +8,7 @@ four digits, so each measure may lie half a unit to either side.
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Sequence
 
@@ -48,6 +49,9 @@ def possible_ndcg(measures: Sequence[float]) -> tuple[float, float]:
 
 def main() -> None:
     """Print the bounds beside what was published."""
+    argparse.ArgumentParser(
+        prog="python -m scripts.possible_ndcg", description=__doc__
+    ).parse_args()
     models = {}
     for name, (*measures, ndcg) in PUBLISHED.items():
         low, high = possible_ndcg(measures)

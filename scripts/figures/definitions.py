@@ -167,7 +167,7 @@ def _walk(
     path: str,
 ) -> Iterator[tuple[tuple[str, ...], float]]:
     if not steps:
-        # Null says that something was not measured, and is no value.
+        # Null says that something was not measured, and is not a value.
         if isinstance(node, int | float) and not isinstance(node, bool):
             yield (), float(f"{node:.6g}")
         return

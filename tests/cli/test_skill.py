@@ -27,6 +27,13 @@ def commands(skill, program):
     return [each[1:] for each in lines if each[0] == program]
 
 
+def test_a_folder_without_a_name_is_refused(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused = line.run("skill", "install", "")
+    assert (refused.exit_code, list(tmp_path.rglob("SKILL.md"))) == (1, [])
+    assert "DIR='': is empty. Name the tool's folder of skills" in refused.stderr
+
+
 def test_every_command_of_the_skill_runs(line, skill):
     named = commands(skill, "ekphory")
     assert [each[0] for each in named] == ["search", "ask", "add"]

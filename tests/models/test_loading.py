@@ -9,7 +9,12 @@ from tests.services.wire import running_service, says
 from ekphory.config import Settings
 from ekphory.errors import EkphoryError, InvalidInput, MissingExtra
 from ekphory.memory import Memory
-from ekphory.models.loading import load_configured_reranker, load_embedder, load_reranker
+from ekphory.models.loading import (
+    load_configured_embedder,
+    load_configured_reranker,
+    load_embedder,
+    load_reranker,
+)
 from ekphory.models.onnx_embedder import load_bundled
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
 
@@ -144,3 +149,17 @@ def test_settings_may_name_a_directory_or_no_reranker_at_all(tmp_path):
     named = load_configured_reranker(Settings(store="s", reranker=str(tmp_path)))
     assert named.name == "overlap"
     assert load_configured_reranker(Settings(store="s", reranker="none")) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "load"),
+    [
+        ("embedder_options", load_configured_embedder),
+        ("embedder_query_prefix", load_configured_embedder),
+        ("embedder_passage_prefix", load_configured_embedder),
+        ("reranker_options", load_configured_reranker),
+    ],
+)
+def test_what_says_how_a_model_is_loaded_is_refused_where_none_is_named(name, load):
+    with pytest.raises(InvalidInput, match=f"EKPHORY_{name.upper()}='x': is for a model that is"):
+        load(Settings(store="s", **{name: "x"}))

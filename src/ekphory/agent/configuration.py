@@ -64,6 +64,9 @@ def read_document(name: str | Path) -> dict[str, Any]:
         ) from None
     if document is None:
         return {}
+    if not isinstance(document, dict):
+        problem = "must hold a mapping of sections"
+        raise InvalidInput("config", str(file), problem, "Give `name: value` lines")
     found = mapping(document, place="config")
     refuse_unknown(found, SECTIONS, place="config")
     return found

@@ -175,12 +175,14 @@ _SKILL = "ekphory-memory"
 @command
 def install_skill(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Where the agent tool looks for skills.")
+        str, typer.Argument(metavar="DIR", help="Where the agent tool looks for skills.")
     ],
     output: OutputOptions,
 ) -> None:
     """Copy the skill into a folder of skills; what you wrote under `references` stays."""
-    target = directory.expanduser() / _SKILL
+    if not directory.strip():
+        raise InvalidInput("DIR", directory, "is empty", "Name the tool's folder of skills")
+    target = Path(directory).expanduser() / _SKILL
     with as_file(files("ekphory") / "skills" / _SKILL) as source:
         written = [
             target / each.relative_to(source)

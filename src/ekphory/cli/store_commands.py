@@ -108,10 +108,10 @@ def reembed(
                 report = memory.undo_reembed(on_progress=show)
             else:
                 report = memory.reembed(on_progress=show)
-    lines = [
-        f"{report.embedded:,} of {report.memories:,} memories and earlier versions were embedded.",
-        f"The vectors are of {report.embedder}.",
-    ]
+    lines = [f"The vectors are of {report.embedder}."]
+    if not drop_previous:
+        counts = f"{report.embedded:,} of {report.memories:,} memories and earlier versions"
+        lines.insert(0, f"{counts} were embedded.")
     if report.unembedded:
         lines.append(f"{report.unembedded:,} have none, and are found by their words alone.")
     if report.previous is not None:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from ekphory.config import Settings
+from ekphory.config import PREFIX, Settings
 from ekphory.errors import InvalidInput
 from ekphory.models.chat import ChatSettings, OpenAIChat
 from ekphory.models.embedder import EmbeddingModel
@@ -456,6 +456,7 @@ def load_configured_embedder(settings: Settings) -> EmbeddingModel | None:
         InvalidInput: It cannot be what is named.
     """
     if settings.embedder is None:
+        _refuse_settings(settings, of="embedder", names=_OF_EMBEDDER)
         return None
     return load_embedder(
         settings.embedder,
@@ -465,6 +466,18 @@ def load_configured_embedder(settings: Settings) -> EmbeddingModel | None:
         passage_prefix=settings.embedder_passage_prefix or "",
         options=_read_options(settings.embedder_options, "EKPHORY_EMBEDDER_OPTIONS"),
     )
+
+
+_OF_EMBEDDER = ("embedder_query_prefix", "embedder_passage_prefix", "embedder_options")
+
+
+def _refuse_settings(settings: Settings, *, of: str, names: Sequence[str]) -> None:
+    """Refuse what says how a model is loaded where none is named: the bundled one takes none."""
+    for name in names:
+        if (value := getattr(settings, name)) is not None:
+            problem = f"is for a model that is named, and no {of} is"
+            remedy = f"Name it in {PREFIX}{of.upper()}, or leave this out"
+            raise InvalidInput(f"{PREFIX}{name.upper()}", value, problem, remedy)
 
 
 def _read_options(text: str | None, name: str) -> TorchOptions | None:
@@ -485,6 +498,7 @@ def load_configured_reranker(settings: Settings) -> RerankingModel | None:
         ModelError: It cannot be loaded, or ranks known pairs wrongly.
     """
     if settings.reranker is None:
+        _refuse_settings(settings, of="reranker", names=("reranker_options",))
         return bundled_reranker()
     if settings.reranker.lower() == NO_RERANKER:
         return None

@@ -96,6 +96,13 @@ def test_rows_that_do_not_fit_the_set_are_named(dataset, rows, tmp_path, change,
         given(dataset, written(tmp_path, rows))
 
 
+def test_a_file_without_rows_is_refused_and_stays(tmp_path):
+    file = tmp_path / "empty.jsonl"
+    file.touch()
+    with pytest.raises(DatasetError, match=r"empty\.jsonl: holds no candidates"):
+        read_given(file)
+
+
 def test_a_file_of_another_set_or_form_gives_nothing(dataset, rows, tmp_path):
     other = [row | {"query_id": f"other {number}"} for number, row in enumerate(rows)]
     assert given(dataset, written(tmp_path, other)) is None

@@ -41,10 +41,10 @@ GivenLists = Mapping[tuple[str | None, str], GivenList]
 
 
 def read_given(file: Path) -> GivenLists | None:
-    """Read the file; None where its first row is none of this form.
+    """Read the file; None where its first row is of another form.
 
     Raises:
-        DatasetError: A row after the first is malformed, or a question has two.
+        DatasetError: There is no row, one after the first is malformed, or a question has two.
     """
     found: dict[tuple[str | None, str], GivenList] = {}
     for row in read_json_lines(file):
@@ -55,7 +55,9 @@ def read_given(file: Path) -> GivenLists | None:
         if key in found:
             raise row.error("query_id", "this question has two rows")
         found[key] = _read_list(row)
-    return found or None
+    if not found:
+        raise DatasetError(f"{file}: holds no candidates. Name another file, or remove this one.")
+    return found
 
 
 def _read_list(row: Row) -> GivenList:

@@ -540,7 +540,7 @@ def _take_lock(path: str) -> tuple[int, ...] | None:
         return ()
     import fcntl  # likewise
 
-    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -234,7 +234,7 @@ class Trail:
         self.chain.append(memory_id)
         known = {each.id: place for place, each in enumerate(self.evidence)}
         if memory_id in known:
-            self.evidence[known[memory_id]] = self._weigh_fully(self.evidence[known[memory_id]])
+            self.evidence[known[memory_id]] = replace(self.evidence[known[memory_id]], weight=1.0)
         else:
             self.ask_with(memory_id, weight=1.0)
 
@@ -301,7 +301,7 @@ class Trail:
             return {}
         least = min(hit.score for hit in self.plain)
         for hit in hits:
-            self._hits.setdefault(hit.id, _with_score(hit, min(hit.score, least)))
+            self._hits.setdefault(hit.id, replace(hit, score=min(hit.score, least)))
         others = (hit.id for hit in hits if hit.id != asked_with)
         return {each: place for place, each in enumerate(others)}
 
@@ -316,14 +316,6 @@ class Trail:
             text = self._hits[memory_id].memory.indexed_text[:_MOST_CHARACTERS]
             self._terms[memory_id] = np.unique(passage_terms(text))
         return self._terms[memory_id]
-
-    @staticmethod
-    def _weigh_fully(each: Evidence) -> Evidence:
-        return Evidence(each.id, 1.0, each.names, each.by_meaning, each.by_names)
-
-
-def _with_score(hit: Hit, score: float) -> Hit:
-    return Hit(hit.id, hit.text, score, hit.scores, hit.memory, hit.superseded_by, hit.since)
 
 
 def _reciprocal(places: Mapping[str, int], row_of: Mapping[str, int]) -> FloatArray:

@@ -23,6 +23,8 @@ _EVALUATIONS = {
     ),
     "agentmem": (evaluate.agentmem, "--data realtalk --model my-embedder"),
     "cues": (evaluate.cues, "--json cues.json"),
+    "changes": (evaluate.changes, "--data updates_dev/scenarios.jsonl"),
+    "captures": (evaluate.captures, "--data capture_dev/transcripts.jsonl.gz"),
     "rerank": (evaluate.rerank, "--data locomo10.json --rerankers none,bm25"),
     "multihop": (evaluate.multihop, "--data 2wiki_dev --agent local"),
     "probabilities": (evaluate.probabilities, "--only statements --preset balanced"),

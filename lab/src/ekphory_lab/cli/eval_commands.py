@@ -320,6 +320,43 @@ def cues(output: FileOutputOptions, embedder: EmbedderOption = None) -> None:
 
 
 @command
+def changes(
+    output: FileOutputOptions,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Scenarios; else the written ones that are held back."),
+    ] = None,
+    preset: Annotated[
+        list[str] | None, typer.Option(help="Repeatable; else balanced and accurate.")
+    ] = None,
+) -> None:
+    """Ask for facts that changed, and tell whether the asked state is first and above the other."""
+    from ekphory_lab.evaluation import state_changes as states
+
+    scenarios = states.held_back_scenarios() if data is None else states.read_state_scenarios(data)
+    with step_bar() as progress:
+        reports = [
+            states.measure_state_changes(scenarios, preset=each, progress=progress)
+            for each in preset or ["balanced", "accurate"]
+        ]
+    show_report({"reports": reports}, output, [states.state_table(each) for each in reports])
+
+
+@command
+def captures(
+    data: Annotated[Path, typer.Option(metavar="FILE", help="Labelled transcripts.")],
+    output: FileOutputOptions,
+) -> None:
+    """Capture labelled transcripts: what is kept, dropped, refused, and as what."""
+    from ekphory_lab.evaluation import captures as capturing
+
+    transcripts = capturing.read_labelled_transcripts(data)
+    with step_bar() as progress:
+        figures = capturing.measure_captures(transcripts, progress=progress)
+    show_report(figures, output, [capturing.capture_table(figures)])
+
+
+@command
 def injection(
     data: Annotated[
         Path,

@@ -66,7 +66,7 @@ def change_reader(
     output: OutputOptions,
     base: Annotated[Path, typer.Option(metavar="DIR", help="all-MiniLM-L6-v2, in floats.")],
     target: Annotated[Path, typer.Option(metavar="DIR", help="Of the run; goes on where it is.")],
-    epochs: Annotated[int, typer.Option(help="How often every pair is read.")] = 1,
+    epochs: Annotated[int, typer.Option(help="How often every pair is read.")] = 2,
 ) -> None:
     """Train what reads two statements, on the written scenarios; needs torch."""
     require_torch()

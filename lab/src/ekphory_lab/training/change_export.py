@@ -25,7 +25,7 @@ from ekphory.models.shared_layers import LOGITS, SharedLayers
 from ekphory.types import SUPERSEDING
 from ekphory_lab.evaluation.metrics import FloatArray
 from ekphory_lab.training.change_topics import Topic, topic_pairs
-from ekphory_lab.training.changes import LabelledPair, Scenario, pairs_for
+from ekphory_lab.training.changes import PLAIN, LabelledPair, Scenario, pairs_for
 from ekphory_lab.training.upper_export import quantised_upper_layers, shared_record
 
 THRESHOLDS = ChangeThresholds(acts=0.5, shows=0.25)
@@ -58,15 +58,20 @@ class WrittenPairs:
         return told + topic_pairs("training", self.topics, each=_OF_A_TOPIC)[: _RANGED // 2]
 
     def fitting(self) -> list[LabelledPair]:
-        """Return pairs for fitting probabilities."""
-        plain = topic_pairs("fitting", self.topics, each=_OF_A_TOPIC)
-        return [*pairs_for("fitting", self.scenarios), *plain, *self.talk[::2]]
+        """Return pairs for fitting probabilities: those that people write most like."""
+        plain, _ = self._by_telling()
+        return [*pairs_for("fitting", plain), *self.talk[::2]]
 
     def held_back(self) -> dict[str, list[LabelledPair]]:
         """Return pairs for measuring, by where they come from."""
-        told = pairs_for("held back", self.scenarios)
-        plain = topic_pairs("held back", self.topics, each=_OF_A_TOPIC)
-        return {"scenarios": told, "topics": plain, "all": [*told, *plain, *self.talk[1::2]]}
+        plain, oblique = (pairs_for("held back", each) for each in self._by_telling())
+        topics = topic_pairs("held back", self.topics, each=_OF_A_TOPIC)
+        every = [*plain, *oblique, *topics, *self.talk[1::2]]
+        return {"plain": plain, "oblique": oblique, "topics": topics, "all": every}
+
+    def _by_telling(self) -> tuple[list[Scenario], list[Scenario]]:
+        plain = [each for each in self.scenarios if each.name.startswith(PLAIN)]
+        return plain, [each for each in self.scenarios if not each.name.startswith(PLAIN)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +101,8 @@ def export_change_reader(
 ) -> dict[str, ChangeOutcome]:
     """Write `model.onnx` and `model.json`; the same input gives the same bytes.
 
-    Probabilities are fitted with the 8-bit model on the scenarios and topics for fitting and every
-    other pair of talk, and measured on what is held back.
+    Probabilities are fitted with the 8-bit model on the plain scenarios for fitting and every other
+    pair of talk, and measured on what is held back.
 
     Args:
         source: Folder `model` of a run.
@@ -106,7 +111,8 @@ def export_change_reader(
         data: SHA-256 of what the model was trained on, by name.
 
     Returns:
-        How well held-back pairs were read: `scenarios`, `topics`, and `all` with talk.
+        How well held-back pairs were read: `plain` and `oblique` scenarios, `topics`, and `all`
+        with talk.
     """
     shared = SharedLayers(bundled_directory(SMALL_RERANKER))
     layout = StatementLayout(shared.tokenizer)

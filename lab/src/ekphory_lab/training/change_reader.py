@@ -17,7 +17,7 @@ from ekphory.models.onnx_change_reader import StatementLayout
 from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
 from ekphory.models.shared_layers import SharedLayers
 from ekphory_lab.training.change_topics import Topic, topic_pairs
-from ekphory_lab.training.changes import LabelledPair, Scenario, pairs_for
+from ekphory_lab.training.changes import PLAIN, RARE, LabelledPair, Scenario, pairs_for
 from ekphory_lab.training.upper_layers import (
     UpperLayers,
     UpperTraining,
@@ -31,8 +31,10 @@ class ChangeTraining(UpperTraining):
     """How it is trained.
 
     Attributes:
-        unrelated: Most unrelated pairs of a scenario.
-        every_rare: Of the scenarios in files of rare kinds, which are regular, one in so many.
+        unrelated: Most unrelated pairs of a scenario that tells changes by their consequences.
+        plain_unrelated: The same of one that tells them plainly.
+        every_oblique: Of the scenarios of the first kind one in so many.
+        every_rare: Of those in files of rare kinds, which are regular, one in so many.
         of_a_topic: Pairs drawn of each topic.
         near_turns: How many pairs of neighbouring talk there are beside those that are written.
         every_conversation: Of the written conversations one in so many gives them.
@@ -40,9 +42,11 @@ class ChangeTraining(UpperTraining):
 
     name: str = "change-reader"
     unrelated: int = 3
-    every_rare: int = 4
-    epochs: int = 1
-    of_a_topic: int = 40
+    plain_unrelated: int = 6
+    every_oblique: int = 2
+    every_rare: int = 8
+    epochs: int = 2
+    of_a_topic: int = 6
     near_turns: int = 4000
     every_conversation: int = 3
 
@@ -51,12 +55,15 @@ def written_pairs(
     scenarios: Sequence[Scenario], topics: Sequence[Topic], config: ChangeTraining
 ) -> list[LabelledPair]:
     """Return the written pairs that are trained on."""
-    rare = [each for each in scenarios if each.name.startswith("rare-")]
-    others = [each for each in scenarios if not each.name.startswith("rare-")]
-    told = pairs_for(
-        "training", [*others, *rare[:: config.every_rare]], most_unrelated=config.unrelated
-    )
-    return told + topic_pairs("training", topics, each=config.of_a_topic)
+    plain = [each for each in scenarios if each.name.startswith(PLAIN)]
+    rare = [each for each in scenarios if each.name.startswith(RARE)]
+    others = [each for each in scenarios if not each.name.startswith((PLAIN, RARE))]
+    oblique = [*others[:: config.every_oblique], *rare[:: config.every_rare]]
+    return [
+        *pairs_for("training", plain, most_unrelated=config.plain_unrelated),
+        *pairs_for("training", oblique, most_unrelated=config.unrelated),
+        *topic_pairs("training", topics, each=config.of_a_topic),
+    ]
 
 
 def train_change_reader(

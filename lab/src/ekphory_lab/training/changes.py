@@ -23,6 +23,10 @@ Part = Literal["training", "fitting", "held back"]
 """What a scenario is for: the weights, the probabilities, or to measure."""
 OTHER_PARTS: dict[int, Part] = {8: "fitting", 9: "held back"}
 PARTS_IN_ALL = 10
+PLAIN = "plain-"
+"""How the files begin whose scenarios tell changes plainly; others do by their consequences."""
+RARE = "rare-"
+"""How those of rare kinds begin, which are regular."""
 _HEAD = re.compile(r"== ([\w-]+): (.+)")
 _STATEMENT = re.compile(r"([a-z]) (\d{4}-\d\d-\d\d) ([^:|]{1,40}): (.+)")
 _RELATION = re.compile(r"([a-z])>([a-z]) ([a-z-]+)")

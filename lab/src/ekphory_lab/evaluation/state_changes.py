@@ -1,0 +1,209 @@
+"""Whether searches rank facts that changed: the asked state first, and above the other one.
+
+Scenarios are of the form of `updates_dev` (one JSON object a line), or those that were written for
+training and held back.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from ekphory import Memory
+from ekphory.errors import DatasetError
+from ekphory.types import SUPERSEDING
+from ekphory_lab.evaluation.runner import Progress
+from ekphory_lab.evaluation.tables import ReportTable
+from ekphory_lab.training.changes import PLAIN, Scenario, read_scenarios, scenarios_for
+
+DEPTH = 10
+FIGURES = ("first@1", "above", "stale@1", "found@3")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedState:
+    """One question.
+
+    Attributes:
+        text: The question.
+        first: Keys of which one should be the first hit.
+        above: Pairs of keys, the first of which should stand above the second.
+        is_past: Whether it asks for an earlier state.
+    """
+
+    text: str
+    first: tuple[str, ...]
+    above: tuple[tuple[str, str], ...]
+    is_past: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StateScenario:
+    """Memories about one topic, and what is asked of them.
+
+    Attributes:
+        id: Names it.
+        kind: What kind of change it tells of.
+        memories: As `Memory.add_many` takes them.
+        now: When it is asked.
+        questions: In their order.
+    """
+
+    id: str
+    kind: str
+    memories: tuple[Mapping[str, Any], ...]
+    now: str
+    questions: tuple[AskedState, ...]
+
+
+def read_state_scenarios(file: Path) -> list[StateScenario]:
+    """Read scenarios of the form of `updates_dev`.
+
+    Raises:
+        DatasetError: A line is not of that form.
+    """
+    found = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            found.append(_scenario_of(json.loads(line)))
+        except (KeyError, TypeError, ValueError) as error:
+            raise DatasetError(f"{file}:{number}: is not a scenario: {error!r}.") from error
+    return found
+
+
+def _scenario_of(row: Mapping[str, Any]) -> StateScenario:
+    memories = tuple(
+        {"id" if name == "key" else name: value for name, value in memory.items()}
+        for memory in row["memories"]
+    )
+    questions = tuple(
+        AskedState(
+            each["text"],
+            tuple(each["first"]),
+            tuple((upper, lower) for upper, lower in each["above"]),
+            bool(each.get("past")),
+        )
+        for each in row["questions"]
+    )
+    return StateScenario(row["id"], row["kind"], memories, row["now"], questions)
+
+
+def held_back_scenarios() -> list[StateScenario]:
+    """Return the plain scenarios that no reader was trained or fitted on.
+
+    A question's answers should stand above the statements that they supersede, or that supersede
+    them where an earlier state is asked for.
+    """
+    plain = [each for each in read_scenarios() if each.name.startswith(PLAIN)]
+    return [_from_written(each) for each in scenarios_for("held back", plain)]
+
+
+def _from_written(scenario: Scenario) -> StateScenario:
+    ended = [pair for pair, kind in scenario.relations.items() if kind in SUPERSEDING]
+    memories = tuple(
+        {"id": key, "text": each.text, "at": each.at.isoformat(), "producer": each.producer}
+        for key, each in scenario.statements.items()
+    )
+    last = max(each.at for each in scenario.statements.values())
+    questions = tuple(
+        AskedState(
+            each.text,
+            each.answers,
+            tuple(
+                (old, new) if each.is_past else (new, old)
+                for old, new in ended
+                if (old if each.is_past else new) in each.answers
+                and (new if each.is_past else old) not in each.answers
+            ),
+            each.is_past,
+        )
+        for each in scenario.questions
+    )
+    now = (last + timedelta(days=7)).isoformat()
+    return StateScenario(scenario.name, scenario.shape, memories, now, questions)
+
+
+@dataclass(frozen=True, slots=True)
+class StateReport:
+    """Shares over questions, by group: `all`, `past`, `present` and each kind.
+
+    Attributes:
+        preset: What searched.
+        questions: How many, by group.
+        figures: By group, those of FIGURES; None where nothing is asked that it measures.
+    """
+
+    preset: str
+    questions: Mapping[str, int]
+    figures: Mapping[str, Mapping[str, float | None]]
+
+
+def measure_state_changes(
+    scenarios: Sequence[StateScenario], *, preset: str, progress: Progress
+) -> StateReport:
+    """Add each scenario to a project of its own, wait until it is compared, and ask."""
+    rows: dict[str, list[Mapping[str, list[bool]]]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as root:
+        for number, scenario in enumerate(scenarios):
+            with Memory(f"{root}/store", project=f"p{number}", preset=preset) as memory:
+                for question, judged in _ask(memory, scenario):
+                    for group in ("all", scenario.kind, "past" if question.is_past else "present"):
+                        rows[group].append(judged)
+            progress(preset, number + 1, len(scenarios))
+    figures = {group: {name: _mean(name, each) for name in FIGURES} for group, each in rows.items()}
+    return StateReport(preset, {group: len(each) for group, each in rows.items()}, figures)
+
+
+def _ask(
+    memory: Memory, scenario: StateScenario
+) -> Iterable[tuple[AskedState, Mapping[str, list[bool]]]]:
+    memory.add_many(scenario.memories)
+    memory.settle(timeout=120)
+    for question in scenario.questions:
+        found = memory.search(question.text, k=DEPTH, now=scenario.now)
+        yield question, judge_state(question, [hit.id for hit in found])
+
+
+def judge_state(question: AskedState, hits: Sequence[str]) -> dict[str, list[bool]]:
+    """Return what is right and wrong of one question, by figure, each to be averaged."""
+    rank = {key: place for place, key in enumerate(hits)}
+    lower = {each for _, each in question.above}
+    return {
+        "first@1": [bool(hits) and hits[0] in question.first],
+        "above": [
+            upper in rank and rank[upper] < rank.get(other, len(hits))
+            for upper, other in question.above
+        ],
+        "stale@1": [bool(hits) and hits[0] in lower] if lower else [],
+        "found@3": [key in hits[:3] for key in question.first],
+    }
+
+
+def _mean(name: str, rows: Sequence[Mapping[str, list[bool]]]) -> float | None:
+    values = [value for row in rows for value in row[name]]
+    return round(fmean(values), 4) if values else None
+
+
+def state_table(report: StateReport) -> ReportTable:
+    """Return the figures of each group as a table."""
+    groups = ["all", "present", "past"]
+    groups += sorted(report.figures.keys() - set(groups))
+    rows = tuple(
+        (
+            group,
+            str(report.questions[group]),
+            *("" if value is None else f"{value:.3f}" for value in report.figures[group].values()),
+        )
+        for group in groups
+        if group in report.figures
+    )
+    return ReportTable(f"facts that changed, {report.preset}", ("", "questions", *FIGURES), rows)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.capture.readers import reading, said
 
+from ekphory.capture.selection import without_title
 from ekphory.errors import InvalidInput
 from ekphory.models.captures import TextSpan
 
@@ -82,6 +83,32 @@ def test_named_things_are_kept_once_and_can_be_filtered(memory, read_as):
     ]
     assert memory.count(filter="m.entities CONTAINS 'person: Mara'") == 1
     assert memory.count(filter="m.entities CONTAINS 'product'") == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "alone"),
+    [
+        ("Grandpa Otto", "Otto"),
+        ("Dr. Ines Vidal", "Ines Vidal"),
+        ("Frau Dr. Meier", "Meier"),
+        ("Mara", "Mara"),
+        ("Aunt", ""),
+    ],
+)
+def test_titles_are_no_part_of_a_persons_name(name, alone):
+    assert without_title(name) == alone
+
+
+def test_a_title_or_a_number_alone_names_nothing(memory, read_as):
+    text = "Aunt Rosa asked aunt about 22"
+    spans = (
+        TextSpan(0, 9, "person", 0.9),
+        TextSpan(16, 20, "person", 0.9),
+        TextSpan(27, 29, "identifier", 0.9),
+    )
+    read_as({text: reading("fact", spans=spans)})
+    (kept,) = memory.capture(said(text)).kept
+    assert [each.text for each in kept.entities] == ["Rosa"]
 
 
 def test_repeating_a_capture_adds_nothing(memory, read_as):

@@ -107,6 +107,14 @@ def test_parts_of_a_word_belong_to_its_span_and_a_full_stop_does_not():
     assert text[span.start : span.end] == "settings.py"
 
 
+def test_the_first_slash_of_a_path_belongs_to_it():
+    text = "see /etc/hosts"
+    offsets = [(0, 3), (4, 5), (5, 8), (8, 9), (9, 14)]
+    read = logits(5, t2=begin("file"), t3=begin("file") + 1, t4=begin("file") + 1)
+    (span,) = find_spans(text, [(offsets, read)])
+    assert text[span.start : span.end] == "/etc/hosts"
+
+
 def test_where_windows_overlap_the_earlier_one_counts():
     text = "ask ada now"
     offsets = [(0, 3), (4, 7), (8, 11)]

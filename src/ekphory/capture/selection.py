@@ -8,9 +8,12 @@ a tool printed is evidence only, and what tries to steer a model is neither kept
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
+from importlib.resources import files
 from itertools import groupby, islice
 from typing import Any
 
@@ -194,11 +197,35 @@ class _Read:
 
 def _find_entities(text: str, reading: MessageReading) -> list[Entity]:
     """Return what a message names."""
-    return [
+    found = (
         Entity(text[span.start : span.end], span.kind)
         for span in reading.spans
         if span.kind != "secret" and REDACTED not in text[span.start : span.end]
-    ]
+    )
+    return _clean_names(found)
+
+
+def _clean_names(entities: Iterable[Entity]) -> list[Entity]:
+    """Return entities, persons without their titles; a title or a number alone names nothing."""
+    cleaned = (
+        replace(each, text=without_title(each.text)) if each.kind == "person" else each
+        for each in entities
+    )
+    return [each for each in cleaned if any(letter.isalpha() for letter in each.text)]
+
+
+def without_title(name: str) -> str:
+    """Return a person's name without the titles before it; empty where it is a title alone."""
+    words = name.split()
+    while words and words[0].rstrip(".").casefold() in _titles():
+        del words[0]
+    return " ".join(words)
+
+
+@lru_cache(1)
+def _titles() -> frozenset[str]:
+    text = files("ekphory.capture").joinpath("names.toml").read_text("utf-8")
+    return frozenset(tomllib.loads(text)["titles"])
 
 
 def _said_secrets(reading: MessageReading) -> list[Secret]:
@@ -374,7 +401,8 @@ def _choose(read: Sequence[_Read], finder: EntityFinder | None) -> _Chosen:
     classes = last.reading.classes
     told_by = (each.given.message.speaker for each in (*needed, last))
     speakers = [Entity(name, "person") for name in told_by if name and not find_secrets(name)]
-    entities = [*speakers, *(named for each in (*needed, last) for named in _named(each, finder))]
+    named = [named for each in (*needed, last) for named in _named(each, finder)]
+    entities = [*_clean_names(speakers), *named]
     return _Chosen(
         text="\n".join([*context, last.given.message.text[:_LONGEST_KEPT]]),
         class_=MESSAGE_CLASSES[classes.index(max(classes))],

@@ -295,6 +295,8 @@ def _same_word(offsets: Sequence[tuple[int, int]], place: int) -> bool:
 def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
     while start > 0 and text[start - 1].isalnum() and text[start].isalnum():
         start -= 1
+    if text[start - 1 : start] in ("/", "~", ".") and "/" in text[start:end]:
+        start -= 1  # of a path
     while end < len(text) and text[end - 1].isalnum() and text[end].isalnum():
         end += 1
     while end - start > 1 and text[end - 1] in ".,;:!?)\"'":

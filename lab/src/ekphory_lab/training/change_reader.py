@@ -42,11 +42,11 @@ class ChangeTraining(UpperTraining):
 
     name: str = "change-reader"
     unrelated: int = 3
-    plain_unrelated: int = 6
+    plain_unrelated: int = 8
     every_oblique: int = 2
     every_rare: int = 8
     epochs: int = 2
-    of_a_topic: int = 6
+    of_a_topic: int = 10
     near_turns: int = 4000
     every_conversation: int = 3
 

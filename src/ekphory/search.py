@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from ekphory.agent_trace import RetrievalTrace
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MissingExtra, shorten
-from ekphory.filters.tree import EVERYTHING, And, Field, Filter, In
+from ekphory.filters.tree import (
+    EVERYTHING,
+    And,
+    Comparison,
+    Contains,
+    Field,
+    Filter,
+    In,
+    Or,
+)
 from ekphory.prompting.block import (
     NOTHING_FOUND,
     NOTHING_LIKELY,
@@ -49,7 +58,7 @@ from ekphory.retrieval.presets import preset
 from ekphory.retrieval.revisions import RevisionLink, RevisionLinks
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.scope import Scope
-from ekphory.store.protocol import CURRENT, VectorsReplaced
+from ekphory.store.protocol import CURRENT, IntArray, VectorsReplaced
 from ekphory.types import (
     EPOCH,
     STANDARD_POOLS,
@@ -437,10 +446,17 @@ def _resources(
         now = question.now
         return [each for each in found if each.expires_at is None or each.expires_at > now]
 
+    def openings(links: Sequence[str]) -> IntArray:
+        path = Field("path")
+        called = Or(tuple(Contains(path, f"{link}.md", any_case=True) for link in links))
+        first = Comparison(Field("sequence"), "eq", 0)
+        return engine.store.keys(And((scope.predicate(), CURRENT, first, called)))
+
     return SearchResources(
         embedder=engine.embedder,
         records=records,
         children=children,
+        openings=openings,
         reranker=models.reranker,
         chat=models.chat,
     )

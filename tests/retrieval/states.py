@@ -8,7 +8,13 @@ import numpy as np
 from tests.store.in_memory import InMemoryStore
 from tests.store.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 
-from ekphory.retrieval.pipeline import Candidates, SearchRequest, SearchResources, SearchState
+from ekphory.retrieval.pipeline import (
+    NO_ROWS,
+    Candidates,
+    SearchRequest,
+    SearchResources,
+    SearchState,
+)
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.scope import Scope
 from ekphory.testing.models import HashEmbedder
@@ -28,6 +34,7 @@ def state_of(*records, query="memory", k=10, min_score=None, reranker=None, chat
         embedder=HashEmbedder(),
         records=store.fetch,
         children=lambda parents: [each for each in records if each.parent_id in parents],
+        openings=lambda _: NO_ROWS,
         reranker=reranker,
         chat=chat,
     )

@@ -18,6 +18,10 @@ JOINER = " | "
 """Stands between the entries of a list in the metadata; no link or tag can hold it."""
 
 
+REFERENCES = "references"
+"""Metadata of a passage with links: what they lead to, joined."""
+
+
 # Front matter
 
 _FRONT_MATTER = re.compile(

@@ -21,7 +21,7 @@ from ekphory.documents.blocks import (
     format_place,
     parent_id,
 )
-from ekphory.documents.notes import JOINER, NoteText, find_date, join
+from ekphory.documents.notes import JOINER, REFERENCES, NoteText, find_date, join
 from ekphory.documents.passages import Passage, read_document
 from ekphory.documents.settings import PageReader, ReadingSettings, find_page_reader
 from ekphory.documents.tree import (
@@ -48,8 +48,6 @@ DIGEST = "digest"
 """Metadata of every passage: a digest of its file and of how it was read."""
 LAST = "last"
 """Metadata of the last passage of a document that was read without a problem."""
-REFERENCES = "references"
-"""Metadata of a passage with links: what they lead to, joined."""
 _READ_BYTES = 2**20
 _OUR_KEYS = (*SCOPE_FIELDS, DIGEST, LAST, REFERENCES)
 

@@ -37,6 +37,9 @@ RecordReader = Callable[[Sequence[int]], Mapping[int, MemoryRecord]]
 ChildReader = Callable[[Sequence[str]], Sequence[MemoryRecord]]
 """Gives the memories, in this scope and in view, whose `parent_id` is one of these."""
 
+OpeningReader = Callable[[Sequence[str]], IntArray]
+"""Gives the keys of the first passages, in this scope, of notes that links may mean."""
+
 
 @dataclass(frozen=True, slots=True)
 class RememberedRecords:
@@ -77,12 +80,14 @@ class SearchResources:
         embedder: Embeds queries.
         records: Reads the memories of candidates; only keys of the snapshot may be asked for.
         children: Reads the parts of documents.
+        openings: Finds the first passages of linked notes, by the end of their path in lower case.
         reranker, chat: As in `OptionalModels`.
     """
 
     embedder: EmbeddingModel
     records: RecordReader
     children: ChildReader
+    openings: OpeningReader
     reranker: RerankingModel | None = None
     chat: Chat | None = None
 
@@ -171,6 +176,24 @@ class Candidates:
         """Return the candidates at these places, in this order, ranked by it."""
         chosen = self.take(places)
         return replace(chosen, ranking=np.sort(chosen.ranking)[::-1])
+
+    def joined_by(self, rows: Iterable[int]) -> Candidates:
+        """Return the candidates and, at their end, those of the rows that are not among them.
+
+        Their probability is 0, and they have no other score.
+        """
+        known = set(self.rows.tolist())
+        new = np.array([row for row in dict.fromkeys(rows) if row not in known], np.int64)
+        if not len(new):
+            return self
+        lowest = self.ranking.min(initial=0.0)
+        scores = {
+            name: np.concatenate([values, np.full(len(new), np.nan, np.float32)])
+            for name, values in self.scores.items()
+        }
+        scores["probability"][-len(new) :] = 0.0
+        ranking = np.concatenate([self.ranking, np.full(len(new), lowest, np.float32)])
+        return Candidates(np.concatenate([self.rows, new]), ranking, scores)
 
     def sorted(self) -> Candidates:
         """Best first; equal ones in the order in which they were written."""

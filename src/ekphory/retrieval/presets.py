@@ -12,6 +12,7 @@ from ekphory.retrieval.fusion import EVEN_LEXICAL_WEIGHT
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.rerank import turns_blend
 from ekphory.retrieval.stages.find import Fuse, SearchPools, SearchTime
+from ekphory.retrieval.stages.link import FollowLinks
 from ekphory.retrieval.stages.query import ClassifyQuery, CleanQuery, ExpandQuery, Hyde, ReadTime
 from ekphory.retrieval.stages.rerank import Calibrate, GateReranker, Rerank
 from ekphory.retrieval.stages.revise import OrderRevisions
@@ -85,6 +86,7 @@ BALANCED = Pipeline(
             asks="chosen",
         ),
         Calibrate(),
+        FollowLinks(),
         OrderRevisions(),
         PinRules(),
         Cut(),

@@ -10,14 +10,14 @@ others would have answered if it still held, so its probability is at least q ti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.retrieval.asked_state import AskedState, asked_state
-from ekphory.retrieval.pipeline import Candidates, SearchState, Stage
+from ekphory.retrieval.pipeline import SearchState, Stage
 from ekphory.retrieval.revisions import FOREVER, RevisionLink
 from ekphory.store.protocol import IntArray
 from ekphory.types import SUPERSEDING, to_microseconds
@@ -54,7 +54,7 @@ class OrderRevisions(Stage):
             _Group.of(state, rows, asked) for rows in state.links.joined_to(state.candidates.rows)
         ]
         groups = [group for group in groups if group.visible]
-        candidates = _with_rows(state.candidates, [row for each in groups for row in each.wanted])
+        candidates = state.candidates.joined_by(row for each in groups for row in each.wanted)
         place_of = {int(row): place for place, row in enumerate(candidates.rows)}
         probability = candidates.scores["probability"].astype(np.float64)
         for group in groups:
@@ -179,22 +179,6 @@ def _asked_times(state: SearchState) -> list[tuple[int, int]]:
             start = 0 if interval.start is None else to_microseconds(interval.start)
             found.append((start, end))
     return found
-
-
-def _with_rows(candidates: Candidates, rows: Iterable[int]) -> Candidates:
-    """Return the candidates and, at their end, those of the rows that are not among them."""
-    known = set(candidates.rows.tolist())
-    new = np.array([row for row in dict.fromkeys(rows) if row not in known], np.int64)
-    if not len(new):
-        return candidates
-    lowest = candidates.ranking.min(initial=0.0)
-    scores = {
-        name: np.concatenate([values, np.full(len(new), np.nan, np.float32)])
-        for name, values in candidates.scores.items()
-    }
-    scores["probability"][-len(new) :] = 0.0
-    ranking = np.concatenate([candidates.ranking, np.full(len(new), lowest, np.float32)])
-    return Candidates(np.concatenate([candidates.rows, new]), ranking, scores)
 
 
 def _move(probability: NDArray[np.float64], group: _Group, place_of: dict[int, int]) -> None:

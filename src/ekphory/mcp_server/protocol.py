@@ -20,8 +20,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from ekphory import __version__
 from ekphory.catalog.database import NotPermitted, NotThere
 from ekphory.errors import EkphoryError, InvalidInput, MemoryNotFound, shorten
-from ekphory.mcp_server.attached import RESOURCES, find_resource, prompts_beside
-from ekphory.mcp_server.tool import Answered, AnyTool, Arguments, Memories, scope_for
+from ekphory.mcp_server.memory_tools import RESOURCES, find_resource, prompts_beside
+from ekphory.mcp_server.tool import Answered, AnyTool, Arguments, Kind, Memories, scope_for
 from ekphory.scope import SCOPE_FIELDS, Scope
 from ekphory.server.auth import Caller
 from ekphory.server.request_log import places_of
@@ -94,9 +94,6 @@ def _refused(found: Mapping[str, Any], tool: AnyTool) -> str:
 
 Outcome = Literal["done", "refused", "failed", "defect"]
 _log = logging.getLogger("ekphory.mcp")
-
-
-Kind = Literal["tool", "prompt", "resource"]
 
 
 class Calls:

@@ -15,7 +15,6 @@ from ekphory.server.limits import guard
 from ekphory.server.options import ServerOptions
 from ekphory.server.request_log import ASSETS, Metrics
 from ekphory.server.routes import (
-    capture,
     configuration,
     inspect,
     memories,
@@ -41,7 +40,7 @@ _ROUTERS = (
     memories.projects_router,
     verbs.verbs_router,
     revisions.revisions_router,
-    capture.capture_router,
+    revisions.capture_router,
     semantic.features_router,
     semantic.sets_router,
     semantic.categories_router,

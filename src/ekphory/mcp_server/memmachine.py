@@ -31,7 +31,7 @@ from ekphory.mcp_server.tool import (
 from ekphory.memory import Memory
 from ekphory.prompting.block import escape_attribute, escape_text, fit_token_budget
 from ekphory.scope import Scope
-from ekphory.server.schemas.memories import (
+from ekphory.server.routes.memories import (
     EpisodicMemory,
     LongTermMemory,
     SearchContent,

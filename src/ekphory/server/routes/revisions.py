@@ -21,7 +21,7 @@ from ekphory.server.routes.context import (
     TheWriter,
     existing_place,
 )
-from ekphory.server.schemas.memories import MOST_RESULTS
+from ekphory.server.routes.memories import MOST_RESULTS
 from ekphory.server.schemas.names import IdOrEmpty, InProject, Moment
 from ekphory.service.episodes import Uids
 from ekphory.service.handles import Place

@@ -14,7 +14,7 @@ from ekphory.server.routes.context import (
     TheService,
     TheWriter,
 )
-from ekphory.server.schemas.memories import SemanticFeature, show_feature
+from ekphory.server.routes.memories import SemanticFeature, show_feature
 from ekphory.server.schemas.names import InProject, JsonMetadata, Metadata, Tags
 from ekphory.service.semantic import Feature
 from ekphory.service.sets import Level, SemanticSet, SetType, texts

@@ -12,12 +12,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, cast
 
-from ekphory.catalog.extraction import (
-    Consolidations,
-    ExtractionJob,
-    ExtractionQueue,
-    FeatureGroup,
-)
+from ekphory.catalog.extraction import Consolidations, ExtractionJob, ExtractionQueue, FeatureGroup
 from ekphory.errors import EkphoryError, MemoryNotFound, ServiceError
 from ekphory.http_service import ServiceRefusal, ServiceUnavailable
 from ekphory.models.chat import Chat, ChatMessage, ChatOptions

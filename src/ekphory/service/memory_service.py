@@ -12,13 +12,7 @@ from typing import Any, Literal, Self
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import AlreadyThere, Database, NotThere
 from ekphory.catalog.extraction import Consolidations, ExtractionQueue
-from ekphory.catalog.projects import (
-    EpisodicSwitches,
-    Project,
-    Projects,
-    StoredTrace,
-    Traces,
-)
+from ekphory.catalog.projects import EpisodicSwitches, Project, Projects, StoredTrace, Traces
 from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
 from ekphory.recorded_searches import RecordedIn, RecordedSearches

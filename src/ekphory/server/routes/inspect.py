@@ -385,11 +385,9 @@ class HealthAnswer(BaseModel):
 
 # The endpoints.
 
-_COPIED = ShownMemory.model_fields.keys() - {
-    "age",
-    "predicted",
-    "metadata",
-}  # of a memory, under the same names
+# Of a memory and of a decision, under the same names.
+_COPIED = ShownMemory.model_fields.keys() - {"age", "predicted", "metadata"}
+_NAMING = {"org_id", "project_id", "id"}
 _COPIED_OF_REVISION = ShownRevision.model_fields.keys() - {"older", "newer"}
 
 
@@ -519,13 +517,13 @@ def inspect_outline(
 @inspect_router.post("/memories", responses=NOT_THERE)
 def inspect_memories(request: InspectPage, service: TheService, caller: TheReader) -> PageAnswer:
     """Read a page of a project's memories with all their fields."""
-    found = service.inspection.page(
-        existing_place(request, service, caller),
-        _selection(request),
-        limit=request.page_size,
-        offset=request.page_size * request.page_num,
-        order=request.order,
-    )
+    with service.memory(existing_place(request, service, caller)) as memory:
+        found = memory.list(
+            filter=_selection(request).condition(),
+            limit=request.page_size,
+            offset=request.page_size * request.page_num,
+            order=request.order,
+        )
     return _page(found)
 
 
@@ -541,16 +539,16 @@ def inspect_around(request: InspectAround, service: TheService, caller: TheReade
 @inspect_router.post("/history", responses=NOT_THERE)
 def inspect_history(request: InspectMemory, service: TheService, caller: TheReader) -> PageAnswer:
     """Read a memory and its earlier versions, the newest first."""
-    return _page(service.inspection.history(existing_place(request, service, caller), request.id))
+    with service.memory(existing_place(request, service, caller)) as memory:
+        return _page(memory.history(request.id))
 
 
 @inspect_router.post("/update", responses=NOT_THERE)
 def update_memory(request: InspectUpdate, service: TheService, caller: TheWriter) -> ShownMemory:
     """Replace fields of a memory; its earlier version is kept as history."""
-    place = caller.place_of(request, "write")
-    names = {"text", "at", "type", "importance", "expires_at"}
-    changes = request.model_dump(include=names, exclude_none=True)
-    return show_memory(service.inspection.update(place, request.id, changes), now_utc())
+    changes = request.model_dump(exclude=_NAMING, exclude_none=True)
+    with service.memory(caller.place_of(request, "write")) as memory:
+        return show_memory(memory.update(request.id, **changes), now_utc())
 
 
 @inspect_router.post("/forget", responses=NOT_THERE)
@@ -578,6 +576,8 @@ def list_revisions(
     """List which memories supersede which, and what waits for somebody to look."""
     place = existing_place(request, service, caller)
     now = now_utc()
+    with service.memory(place) as memory:
+        decided = memory.revisions(limit=request.limit)
     return RevisionsAnswer(
         revisions=[
             ShownRevision(
@@ -585,7 +585,7 @@ def list_revisions(
                 older=show_memory(each.older, now),
                 newer=show_memory(each.newer, now),
             )
-            for each in service.inspection.revisions(place, limit=request.limit)
+            for each in decided
         ]
     )
 
@@ -593,8 +593,8 @@ def list_revisions(
 @inspect_router.post("/supersede", responses=NOT_THERE)
 def supersede_memory(request: InspectSupersede, service: TheService, caller: TheWriter) -> Revision:
     """Note that one memory takes the place of another; both are kept."""
-    place = caller.place_of(request, "write")
-    return service.inspection.supersede(place, request.old, by=request.by, kind=request.kind)
+    with service.memory(caller.place_of(request, "write")) as memory:
+        return memory.supersede(request.old, by=request.by, kind=request.kind)
 
 
 @inspect_router.post("/unsupersede", responses=NOT_THERE)
@@ -602,8 +602,8 @@ def take_revision_back(
     request: InspectUnsupersede, service: TheService, caller: TheWriter
 ) -> UndoneAnswer:
     """Take back a decision, or set a conflict aside."""
-    place = caller.place_of(request, "write")
-    return UndoneAnswer(undone=service.inspection.unsupersede(place, request.revision))
+    with service.memory(caller.place_of(request, "write")) as memory:
+        return UndoneAnswer(undone=memory.unsupersede(revision=request.revision))
 
 
 @inspect_router.post("/searches")

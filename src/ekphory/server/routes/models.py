@@ -347,6 +347,7 @@ def rerank(request: RerankRequest, service: TheService, limits: TheLimits) -> Re
                 for place, score in best
             ]
         )
+    shows = request.return_documents
     tokens = sum(map(estimate_tokens, (query.text, *(each.text for each in passages))))
     answer = RerankAnswer(
         id=uuid.uuid4().hex,
@@ -356,7 +357,7 @@ def rerank(request: RerankRequest, service: TheService, limits: TheLimits) -> Re
             RerankResult(
                 index=place,
                 relevance_score=score,
-                document=_show_document(passages[place], request),
+                document=ShownDocument(text=passages[place].text) if shows else None,
             )
             for place, score in best
         ],
@@ -375,10 +376,6 @@ def _scale(score: float, request: RerankRequest) -> float:
         return score
     inside = min(max(score, _NEARLY), 1 - _NEARLY)
     return math.log(inside / (1 - inside))
-
-
-def _show_document(passage: RerankPassage, request: RerankRequest) -> ShownDocument | None:
-    return ShownDocument(text=passage.text) if request.return_documents else None
 
 
 # Embeddings and models, as OpenAI has them.
@@ -400,7 +397,7 @@ def embed(request: EmbeddingRequest, service: TheService, limits: TheLimits) -> 
         input_type=request.purpose,
     )
     found = (
-        Embedding(index=place, embedding=_encode(vector, request.encoding_format))
+        Embedding(index=place, embedding=_TYPED[request.encoding_format](vector))
         for place, vector in enumerate(vectors)
     )
     return Response(_encode_vector(answer, found), media_type="application/json")
@@ -451,15 +448,6 @@ def _encode_vector(answer: EmbeddingAnswer, found: Iterable[Embedding]) -> str:
     return f'{before}"data":[{vectors}]{after}'
 
 
-def _encode(vector: FloatVector, encoding: Literal["float", "base64"]) -> list[float] | str:
-    encoded: list[float] | str = _TYPED[encoding](vector)
-    return encoded
-
-
-def _to_base64(vector: FloatVector) -> str:
-    return base64.b64encode(vector.astype("<f4").tobytes()).decode()
-
-
 def _to_steps(vector: FloatVector) -> NDArray[np.int16]:
     return np.rint(vector * 127).astype(np.int16)
 
@@ -474,6 +462,6 @@ _TYPED: Mapping[EmbeddingType, Callable[[FloatVector], Any]] = {
     "uint8": lambda vector: (_to_steps(vector) + 128).tolist(),
     "binary": lambda vector: (_to_bits(vector) - 128).tolist(),
     "ubinary": lambda vector: _to_bits(vector).tolist(),
-    "base64": _to_base64,
+    "base64": lambda vector: base64.b64encode(vector.astype("<f4").tobytes()).decode(),
 }
 """How a vector of length 1 is written as each type."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -57,8 +57,6 @@ class Capture(InProject):
 class ShownEntity(BaseModel):
     """A named thing."""
 
-    model_config = ConfigDict(from_attributes=True)
-
     text: str
     kind: EntityKind
 
@@ -90,16 +88,7 @@ def show_capture(report: CaptureReport, place: Place, uids: Uids) -> CaptureAnsw
     shown = uids.shown(place, [each.id for each in report.kept])
     return CaptureAnswer(
         kept=[
-            ShownCaptured(
-                uid=uid,
-                text=each.text,
-                class_=each.class_,
-                type=each.type,
-                importance=each.importance,
-                entities=[ShownEntity.model_validate(entity) for entity in each.entities],
-                labels=list(each.labels),
-                evidence=list(each.evidence),
-            )
+            ShownCaptured(uid=uid, **asdict(each))
             for each, uid in zip(report.kept, shown, strict=True)
         ],
         dropped=list(report.dropped),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -496,17 +498,11 @@ def get_extraction(request: InProject, service: TheService, caller: TheReader) -
     place = caller.place_of(request, "read")
     state = service.extraction.state(place)
     shown = service.uids.shown(place, [each.episode for each in state.failures])
-    return ExtractionAnswer(
-        enabled=state.enabled,
-        waiting=state.waiting,
-        failed=state.failed,
-        unqueued=state.unqueued,
-        out_of_order=state.out_of_order,
-        failures=[
-            ExtractionFailure(uid=uid, reason=each.reason, attempts=each.attempts)
-            for uid, each in zip(shown, state.failures, strict=True)
-        ],
-    )
+    failures = [
+        ExtractionFailure(uid=uid, reason=each.reason, attempts=each.attempts)
+        for uid, each in zip(shown, state.failures, strict=True)
+    ]
+    return ExtractionAnswer(**asdict(state) | {"failures": failures})
 
 
 @extraction_router.post("/retry")

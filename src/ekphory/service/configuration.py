@@ -295,13 +295,12 @@ class Configuration:
         if reranker in (*DEFAULT_NAMES, self._models.reranker_name):
             reranker = self.value("episodic_memory", "long_term_memory", "reranker") or ""
         own = embedder in self._own_embedder
-        other = self._load("rerankers", reranker) if reranker else None
+        embeds = None if own else self._load("embedders", embedder)
+        reranks = self._load("rerankers", reranker) if reranker else None
         return ChosenModels(
-            embedder=None if own else cast("EmbeddingModel", self._load("embedders", embedder)),
+            embedder=cast("EmbeddingModel | None", embeds),
             folder="" if own else embedder,
-            reranker=cast("RerankingModel", self._load("rerankers", reranker))
-            if reranker
-            else None,
+            reranker=cast("RerankingModel | None", reranks),
         )
 
     def new_embedder(self, *path: str) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from ekphory.capture import CaptureReport
 from ekphory.models.captures import EntityKind, MessageClass

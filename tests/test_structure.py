@@ -67,7 +67,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "hooks/worker.py::CaptureWorker._run": "logged; the next hook tries again",
     "hooks/running.py::HookRun.reply": "outermost boundary of a hook, noted for `hook status`",
     "hooks/running.py::capture_waiting": "noted for `hook status`, and tried again",
-    "mcp_server/protocol.py::Calls.answer": "outermost boundary of a call, told and logged",
+    "mcp_server/transports.py::Calls.answer": "outermost boundary of a call, told and logged",
     "models/onnx_session.py::load_tokenizer": "the tokenizers library raises a bare Exception",
 }
 

@@ -5,18 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
-
-def plain(value: Any) -> Any:  # noqa: ANN401  whatever a dataclass holds
-    """Return lists in the place of tuples, all the way down."""
-    if isinstance(value, dict):
-        return {name: plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    return value
-
+from ekphory.types import to_plain_data
 
 # The events of an agent session: typed, in order, and the only record of what it did.
 
@@ -111,6 +103,38 @@ class HopResolved:
     confidence: float
     reason: str
     memory_ids: tuple[str, ...]
+
+    @property
+    def memory_id(self) -> str:
+        """The memory that the hop leads to: the first of those that state it; empty for none."""
+        return next(iter(self.memory_ids), "")
+
+    @property
+    def probability(self) -> float:
+        """The `confidence`, under the name that hits use."""
+        return self.confidence
+
+    @property
+    def line(self) -> str:
+        """The summary on one line, as MemMachine writes it."""
+        return (
+            f"[StageResult] Query: {self.query} | Answer: {self.answer} | "
+            f"Confidence: {self.confidence:.2f} | Reason: {self.reason}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, under MemMachine's names."""
+        return {
+            "query": self.query,
+            "stage_result": self.answer,
+            "confidence_score": self.confidence,
+            "reason_note": self.reason,
+            "memory_ids": list(self.memory_ids),
+        }
+
+
+StageResult = HopResolved
+"""What MemMachine calls it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +277,7 @@ class AgentEvent:
             "event_type": self.body.kind,
             "detail": _detail(self.body),
             "milliseconds": round(self.milliseconds, 3),
-            "data": plain(asdict(self.body)),
+            "data": to_plain_data(self.body),
         }
 
 
@@ -325,53 +349,6 @@ _AGENT_NAMES: dict[Route, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class StageResult:
-    """What one hop found.
-
-    Attributes:
-        query: What was looked for.
-        answer: What was found; empty where only evidence was found.
-        confidence: Probability in [0, 1] that it is right.
-        reason: What speaks for it.
-        memory_ids: The memories that state it.
-    """
-
-    query: str
-    answer: str
-    confidence: float
-    reason: str
-    memory_ids: tuple[str, ...]
-
-    @property
-    def memory_id(self) -> str:
-        """The memory that the hop leads to: the first of those that state it; empty for none."""
-        return next(iter(self.memory_ids), "")
-
-    @property
-    def probability(self) -> float:
-        """The `confidence`, under the name that hits use."""
-        return self.confidence
-
-    @property
-    def line(self) -> str:
-        """The summary on one line, as MemMachine writes it."""
-        return (
-            f"[StageResult] Query: {self.query} | Answer: {self.answer} | "
-            f"Confidence: {self.confidence:.2f} | Reason: {self.reason}"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data, under MemMachine's names."""
-        return {
-            "query": self.query,
-            "stage_result": self.answer,
-            "confidence_score": self.confidence,
-            "reason_note": self.reason,
-            "memory_ids": list(self.memory_ids),
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class RetrievalTrace:
     """What one session of the agent did; everything is read from its events.
 
@@ -386,11 +363,7 @@ class RetrievalTrace:
     @property
     def hops(self) -> tuple[StageResult, ...]:
         """The chain of evidence in order, thread after thread."""
-        found = sorted(self._all(HopResolved), key=lambda hop: (hop.branch, hop.hop))
-        return tuple(
-            StageResult(hop.query, hop.answer, hop.confidence, hop.reason, hop.memory_ids)
-            for hop in found
-        )
+        return tuple(sorted(self._all(HopResolved), key=lambda hop: (hop.branch, hop.hop)))
 
     @property
     def selected_agent(self) -> Route:

@@ -164,29 +164,27 @@ def read_variable(name: str, environment: Mapping[str, str] | None = None) -> st
     return given.get(name, "").strip() or None
 
 
-def read_detects_changes(environment: Mapping[str, str] | None = None) -> bool:
+def read_detects_changes() -> bool:
     """Return whether new memories are compared with earlier ones: unless it is switched off.
 
     Raises:
         InvalidInput: `EKPHORY_DETECT_CHANGES` is neither `0` nor `1`.
     """
     name = f"{PREFIX}DETECT_CHANGES"
-    given = read_variable(name, environment) or "1"
+    given = read_variable(name) or "1"
     if given not in ("0", "1"):
         raise InvalidInput(name, given, "must be 0 or 1", "Give 0 to switch it off")
     return given == "1"
 
 
-def read_vector_index(
-    environment: Mapping[str, str] | None = None,
-) -> tuple[str | None, dict[str, int]]:
+def read_vector_index() -> tuple[str | None, dict[str, int]]:
     """Return the kind of vector index that is wanted, None where nobody says, and its parameters.
 
     Raises:
         InvalidInput: `EKPHORY_VECTOR_INDEX` is not a name and `parameter=number` pairs.
     """
     name = f"{PREFIX}VECTOR_INDEX"
-    kind, _, told = (read_variable(name, environment) or "").partition(" ")
+    kind, _, told = (read_variable(name) or "").partition(" ")
     parameters = dict(pair.partition("=")[::2] for pair in told.split())
     if not all(value.isdecimal() and int(value) for value in parameters.values()):
         problem = "must be a kind of index and parameter=number pairs"
@@ -197,14 +195,14 @@ def read_vector_index(
 MOST_RECORDED = 10_000
 
 
-def read_recorded(environment: Mapping[str, str] | None = None) -> int:
+def read_recorded() -> int:
     """Return how many searches are to be recorded, which `EKPHORY_RECORD_SEARCHES` says.
 
     Raises:
         InvalidInput: It is not a number from 0 to 10,000.
     """
     name = f"{PREFIX}RECORD_SEARCHES"
-    given = read_variable(name, environment) or "0"
+    given = read_variable(name) or "0"
     if not given.isdecimal() or int(given) > MOST_RECORDED:
         problem = f"must be a number from 0 to {MOST_RECORDED:,}"
         raise InvalidInput(name, given, problem, "Give 1000, or 0 to record none")

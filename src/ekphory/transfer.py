@@ -46,6 +46,7 @@ from ekphory.types import (
     RevisionState,
     WriteReport,
     now_utc,
+    to_plain_data,
     to_utc,
 )
 from ekphory.write import (
@@ -322,10 +323,7 @@ def revision_content(entry: LedgerEntry) -> dict[str, Any]:
     """Return a decision in the form that JSON has; moments as ISO 8601 in UTC."""
     content = asdict(entry.revision) | {"since": entry.since, "until": entry.until}
     del content["id"]  # it is made of the rows, which are others where it is taken back
-    for name in _REVISION_MOMENTS:
-        if content[name] is not None:
-            content[name] = content[name].isoformat()
-    return content
+    return {name: to_plain_data(value) for name, value in content.items()}
 
 
 _REVISION_MOMENTS = ("decided_at", "since", "until")

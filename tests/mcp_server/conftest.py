@@ -7,8 +7,8 @@ import pytest
 
 from ekphory.config import Settings
 from ekphory.mcp_server.memmachine import tools_of
-from ekphory.mcp_server.protocol import Calls, protocol_server
 from ekphory.mcp_server.tool import Memories
+from ekphory.mcp_server.transports import Calls, protocol_server
 from ekphory.scope import Scope
 
 from .connected import connected

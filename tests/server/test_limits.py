@@ -14,7 +14,7 @@ from tests.server.running import running_server
 
 from ekphory.errors import InvalidInput
 from ekphory.server.auth import RateLimit
-from ekphory.server.limits import BodyScan, Trouble
+from ekphory.server.limits import BodyScan, Refusal
 from ekphory.server.options import Limits, ServerOptions
 
 JSON = st.recursive(
@@ -37,12 +37,12 @@ def told(*pieces, most_values=10, most_depth=3):
     ("pieces", "trouble"),
     [
         ([b"[1,2,3,4,5,6,7,8,9,10]"], None),
-        ([b"[1,2,3,4,5,6,7,8,9,10,11]"], Trouble.MANY_VALUES),
-        ([b"]" * 21], Trouble.MANY_VALUES),
+        ([b"[1,2,3,4,5,6,7,8,9,10,11]"], Refusal.MANY_VALUES),
+        ([b"]" * 21], Refusal.MANY_VALUES),
         # Commas and brackets within texts do not count.
         ([b'["[[[[[{{{{,,,,,,,,,,,,,, \\" ,,,,,,,,,,,, \\\\", 1]'], None),
         ([b"[[[]]]"], None),
-        ([b"[[[[]]]]"], Trouble.DEEP),
+        ([b"[[[[]]]]"], Refusal.DEEP),
         # A text may go on in the next piece, and an escape be cut in two.
         ([b'["a', b",,,,,,,,,,,,,,,,,,", b'"]'], None),
         ([b'["a\\', b'",,,,,,,,,,,,,,,,"]'], None),
@@ -55,8 +55,8 @@ def test_values_and_nesting_are_counted(pieces, trouble):
 @pytest.mark.parametrize(
     ("text", "trouble"),
     [
-        *((half, Trouble.HALF_CHARACTER) for half in (b"\\ud800", b"\\uDFFF x", b"\xed\xa0\x80")),
-        (b"\\ud83d\\ud83d\\ude00", Trouble.HALF_CHARACTER),
+        *((half, Refusal.HALF_CHARACTER) for half in (b"\\ud800", b"\\uDFFF x", b"\xed\xa0\x80")),
+        (b"\\ud83d\\ud83d\\ude00", Refusal.HALF_CHARACTER),
         *((whole, None) for whole in (b"\\ud83d\\ude00", b"\\\\ud800", b"ud800", b"\\u00e9")),
     ],
 )

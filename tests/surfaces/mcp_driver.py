@@ -6,8 +6,8 @@ from tests.mcp_server.connected import connected
 
 from ekphory.config import Settings
 from ekphory.mcp_server.memmachine import tools_of
-from ekphory.mcp_server.protocol import Calls, protocol_server
 from ekphory.mcp_server.tool import Memories
+from ekphory.mcp_server.transports import Calls, protocol_server
 from ekphory.scope import Scope
 
 from .python_driver import READ

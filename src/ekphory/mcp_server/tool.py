@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -86,6 +88,25 @@ class Tool(Generic[A]):
 
 
 AnyTool = Tool[Any]
+Kind = Literal["tool", "prompt", "resource"]
+"""What the protocol calls it."""
+_WORDS: dict[str, dict[str, dict[str, str]]] = tomllib.loads(
+    files(__package__).joinpath("tools.toml").read_text("utf-8")
+)
+
+
+def make_tool(
+    name: str,
+    arguments: type[A],
+    run: Callable[[Memory, A], Answered],
+    answer: type[McpAnswer] = McpAnswer,
+    *,
+    effect: Effect = "reads",
+    kind: Kind = "tool",
+) -> Tool[A]:
+    """Return a tool whose title and use stand in `tools.toml`, under its kind and name."""
+    words = _WORDS[kind][name]
+    return Tool(name=name, arguments=arguments, run=run, answer=answer, effect=effect, **words)
 
 
 # The memories that a server offers, and the scope that each caller acts in.

@@ -1,12 +1,19 @@
-"""The application: all endpoints, inside the layers that log, let in and limit."""
+"""The application: all endpoints, inside the layers that log, let in and limit; and its health."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio.to_thread
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import HTMLResponse
+from fastapi.staticfiles import StaticFiles
+from openapi_ui_bundles import swagger_ui
+from prometheus_client import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.middleware import Middleware
 
 from ekphory import __version__
@@ -15,16 +22,15 @@ from ekphory.server.limits import guard
 from ekphory.server.options import ServerOptions
 from ekphory.server.request_log import ASSETS, Metrics
 from ekphory.server.routes import (
-    capture,
     configuration,
     inspect,
     memories,
     models,
     revisions,
     semantic,
-    system,
     verbs,
 )
+from ekphory.server.routes.context import MAY_READ, REFUSALS, TheMetrics, TheService
 from ekphory.service.memory_service import MemoryService
 
 _ABOUT = (
@@ -35,13 +41,56 @@ _ABOUT = (
 )
 _THREADS_FOR_THE_REST = 4
 """Such as /health, which nothing may keep waiting."""
+
+
+# Health, metrics, and the description of the API.
+
+system_router = APIRouter(tags=["System"])
+
+
+@system_router.get("/health")
+@system_router.get("/api/v2/health")
+def health(service: TheService) -> dict[str, str]:
+    """Say that the server answers, and whether the store's upkeep succeeds."""
+    return {
+        "status": "healthy",
+        "service": "ekphory",
+        "version": __version__,
+        "upkeep": "failing" if service.upkeep_fails() else "healthy",
+    }
+
+
+@system_router.get("/metrics", response_class=Response, responses=REFUSALS, dependencies=MAY_READ)
+@system_router.get(
+    "/api/v2/metrics", response_class=Response, responses=REFUSALS, dependencies=MAY_READ
+)
+def metrics(measured: TheMetrics, service: TheService) -> Response:
+    """Return counts and times of the process that answers, as Prometheus reads them."""
+    measured.extraction(service.extraction.state())
+    return Response(generate_latest(measured.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+@system_router.get("/docs", include_in_schema=False)
+def docs(request: Request) -> HTMLResponse:
+    """Show the description of the API; all that the page needs comes from this server."""
+    return get_swagger_ui_html(
+        openapi_url=str(request.app.openapi_url),
+        title=request.app.title,
+        swagger_js_url=f"{ASSETS}swagger-ui-bundle.js",
+        swagger_css_url=f"{ASSETS}swagger-ui.css",
+        swagger_favicon_url=f"{ASSETS}favicon-32x32.png",
+    )
+
+
+# The application.
+
 _ROUTERS = (
     # First what is asked most: routers are tried in order.
     memories.memories_router,
     memories.projects_router,
     verbs.verbs_router,
     revisions.revisions_router,
-    capture.capture_router,
+    revisions.capture_router,
     semantic.features_router,
     semantic.sets_router,
     semantic.categories_router,
@@ -52,7 +101,7 @@ _ROUTERS = (
     models.embeddings_router,
     inspect.inspect_router,
     inspect.inspector_page_router,
-    system.system_router,
+    system_router,
 )
 
 
@@ -94,6 +143,6 @@ def create_app(
     app.state.limits = limits
     for router in _ROUTERS:
         app.include_router(router)
-    app.mount(ASSETS.rstrip("/"), system.docs_assets())
+    app.mount(ASSETS.rstrip("/"), StaticFiles(directory=Path(swagger_ui.static_path)))
     add_error_handlers(app)
     return app

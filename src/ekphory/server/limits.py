@@ -50,12 +50,49 @@ _PAIR_BYTES = 12
 """The length of a surrogate pair as JSON escapes it."""
 
 
-class Trouble(Enum):
-    """Why a body is refused before it is parsed."""
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """How a refusal is answered; the message may name limits."""
 
-    MANY_VALUES = "many values"
-    DEEP = "deep"
-    HALF_CHARACTER = "half character"
+    status: HTTPStatus
+    kind: str
+    message: str
+    headers: Mapping[str, str]
+
+
+# What may be left of the body is not read.
+_CLOSING = {"Connection": "close"}
+
+
+def _too_large(problem: str) -> _Answer:
+    message = f"{problem} Send less at a time."
+    return _Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "TooLarge", message, _CLOSING)
+
+
+class Refusal(Enum):
+    """Why a request is not handed on, and what it is answered."""
+
+    MANY_VALUES = _too_large("The body holds more than {values:,} values.")
+    DEEP = _too_large("The body is nested deeper than {depth:,}.")
+    TOO_LARGE = _too_large("The body is larger than {bytes:,} bytes.")
+    HALF_CHARACTER = _Answer(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "InvalidInput",
+        "A text holds half of a surrogate pair, which UTF-8 cannot carry. Remove it.",
+        {},
+    )
+    TOO_SLOW = _Answer(
+        HTTPStatus.REQUEST_TIMEOUT,
+        "TooSlow",
+        "The body took longer than {seconds:g} s to arrive. Send it again.",
+        _CLOSING,
+    )
+    BUSY = _Answer(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "Overloaded",
+        "Too many requests are under way. Try again in a moment.",
+        RETRY | _CLOSING,
+    )
 
 
 class BodyScan:
@@ -79,7 +116,7 @@ class BodyScan:
         self._backslash = b""
         self._tail = b""
 
-    def feed(self, piece: bytes) -> Trouble | None:
+    def feed(self, piece: bytes) -> Refusal | None:
         """Look at the next piece, of any length; return what is wrong with the body."""
         whole = self._backslash + piece
         # An escape is never looked at without the character that it escapes.
@@ -88,11 +125,11 @@ class BodyScan:
         clean = whole[: len(whole) - len(self._backslash)].replace(b"\\\\", b"")
         return self._counted(clean.replace(b'\\"', b"")) or self._halves(clean, last=False)
 
-    def end(self) -> Trouble | None:
+    def end(self) -> Refusal | None:
         """Look at what is left; return what is wrong with it."""
         return self._halves(b"", last=True)
 
-    def _counted(self, clean: bytes) -> Trouble | None:
+    def _counted(self, clean: bytes) -> Refusal | None:
         parts = clean.split(b'"')
         outside = b"".join(parts[1 if self._in_text else 0 :: 2])
         self._in_text ^= len(parts) % 2 == 0
@@ -100,20 +137,20 @@ class BodyScan:
         self._values += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
         self._brackets += len(brackets)
         if self._values > self._most_values or self._brackets > 2 * self._most_values:
-            return Trouble.MANY_VALUES
+            return Refusal.MANY_VALUES
         for bracket in brackets:
             self._depth += 1 if bracket in b"[{" else -1
             if self._depth > self._most_depth:
-                return Trouble.DEEP
+                return Refusal.DEEP
         return None
 
-    def _halves(self, clean: bytes, *, last: bool) -> Trouble | None:
+    def _halves(self, clean: bytes, *, last: bool) -> Refusal | None:
         text = self._tail + clean
         # Before the end a pair may still be on its way; what was looked at only lends its context.
         until = len(text) if last else max(0, len(text) - _PAIR_BYTES)
         found = _LONE_HALF.search(text, max(0, len(self._tail) - _PAIR_BYTES))
         self._tail = text[-2 * _PAIR_BYTES :]
-        return Trouble.HALF_CHARACTER if found and found.start() < until else None
+        return Refusal.HALF_CHARACTER if found and found.start() < until else None
 
 
 # The number of requests under way, and what is refused.
@@ -130,59 +167,6 @@ _WRITES = WRITING_PATHS.union(
         "/api/v2/memories/semantic/feature/update",
     }
 )
-
-
-class _Refusal(Enum):
-    """Why a request is not handed on, beside what is wrong with its body."""
-
-    BUSY = "busy"
-    TOO_LARGE = "too large"
-    TOO_SLOW = "too slow"
-    CUT_OFF = "cut off"
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """How a refusal is answered; the message may name limits."""
-
-    status: HTTPStatus
-    kind: str
-    message: str
-    headers: Mapping[str, str]
-
-
-# What may be left of the body is not read.
-_CLOSING = {"Connection": "close"}
-
-
-def _too_large(problem: str) -> _Answer:
-    message = f"{problem} Send less at a time."
-    return _Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "TooLarge", message, _CLOSING)
-
-
-_REFUSALS: dict[_Refusal | Trouble, _Answer] = {
-    Trouble.MANY_VALUES: _too_large("The body holds more than {values:,} values."),
-    Trouble.DEEP: _too_large("The body is nested deeper than {depth:,}."),
-    _Refusal.TOO_LARGE: _too_large("The body is larger than {bytes:,} bytes."),
-    Trouble.HALF_CHARACTER: _Answer(
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        "InvalidInput",
-        "A text holds half of a surrogate pair, which UTF-8 cannot carry. Remove it.",
-        {},
-    ),
-    _Refusal.TOO_SLOW: _Answer(
-        HTTPStatus.REQUEST_TIMEOUT,
-        "TooSlow",
-        "The body took longer than {seconds:g} s to arrive. Send it again.",
-        _CLOSING,
-    ),
-    _Refusal.BUSY: _Answer(
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        "Overloaded",
-        "Too many requests are under way. Try again in a moment.",
-        RETRY | _CLOSING,
-    ),
-}
 
 
 class Slots:
@@ -245,13 +229,13 @@ class LoadLimit:
             return
         caller = _caller_name(scope)
         queue = self._writes if is_write(scope) else self._reads
-        body: bytes | _Refusal | Trouble = _Refusal.BUSY
+        body: bytes | Refusal | None = Refusal.BUSY
         if not (self._arriving.is_full(caller) or queue.slots.is_full(caller)):
             with self._arriving.taken_by(caller):
                 body = await self._body(scope, receive)
             if isinstance(body, bytes) and queue.slots.is_full(caller):
-                body = _Refusal.BUSY
-        if body is _Refusal.CUT_OFF:
+                body = Refusal.BUSY
+        if body is None:
             # Nobody is left to be answered, and a part of a request must not be acted on.
             return
         if not isinstance(body, bytes):
@@ -261,25 +245,25 @@ class LoadLimit:
                 async with queue.threads:
                     await self._application(scope, _replayed(body, receive), send)
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes | _Refusal | Trouble:
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | Refusal | None:
         announced = header(scope, b"content-length") or "0"
         if announced.isdecimal() and int(announced[:20]) > self._limits.body_bytes:
-            return _Refusal.TOO_LARGE
+            return Refusal.TOO_LARGE
         with anyio.move_on_after(self._limits.body_seconds):
             return await self._read(receive)
-        return _Refusal.TOO_SLOW
+        return Refusal.TOO_SLOW
 
-    async def _read(self, receive: Receive) -> bytes | _Refusal | Trouble:
-        """Read a body, and look at each part of it as it comes."""
+    async def _read(self, receive: Receive) -> bytes | Refusal | None:
+        """Read a body, looking at each part as it comes; None where its sender went away."""
         parts = bytearray()
         scan = BodyScan(most_values=self._limits.values, most_depth=self._limits.depth)
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                return _Refusal.CUT_OFF
+                return None
             piece: bytes = message.get("body", b"")
             if len(parts) + len(piece) > self._limits.body_bytes:
-                return _Refusal.TOO_LARGE
+                return Refusal.TOO_LARGE
             parts += piece
             for start in range(0, len(piece), WINDOW_BYTES):
                 trouble = scan.feed(piece[start : start + WINDOW_BYTES])
@@ -289,8 +273,8 @@ class LoadLimit:
             if not message.get("more_body", False):
                 return scan.end() or bytes(parts)
 
-    def _refusal(self, path: str, why: _Refusal | Trouble) -> JSONResponse:
-        refused = _REFUSALS[why]
+    def _refusal(self, path: str, why: Refusal) -> JSONResponse:
+        refused = why.value
         limits = self._limits
         return make_error_response(
             path,

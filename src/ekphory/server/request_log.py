@@ -11,6 +11,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -113,48 +114,33 @@ class Metrics:
     """The measurements of one process."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        self._requests = Counter(
-            "ekphory_requests",
-            "Requests answered.",
-            ["method", "route", "status"],
-            registry=registry,
+        self.registry = CollectorRegistry()
+        count = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        timed = partial(Histogram, buckets=_SECONDS, registry=self.registry)
+        self._requests = count(
+            "ekphory_requests", "Requests answered.", ["method", "route", "status"]
         )
-        self._seconds = Histogram(
-            "ekphory_request_seconds",
-            "Time from a request to the end of its answer.",
-            ["route"],
-            buckets=_SECONDS,
-            registry=registry,
+        self._seconds = timed(
+            "ekphory_request_seconds", "Time from a request to the end of its answer.", ["route"]
         )
-        self.under_way = Gauge(
-            "ekphory_requests_under_way", "Requests being answered.", registry=registry
+        self.under_way = gauge("ekphory_requests_under_way", "Requests being answered.")
+        self._stages = timed(
+            "ekphory_search_stage_seconds", "Time that each stage of a search took.", ["stage"]
         )
-        self._stages = Histogram(
-            "ekphory_search_stage_seconds",
-            "Time that each stage of a search took.",
-            ["stage"],
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self.added = Counter(
-            "ekphory_memories_added", "Messages and features remembered.", registry=registry
-        )
-        self._extraction = Gauge(
+        self.added = count("ekphory_memories_added", "Messages and features remembered.")
+        self._extraction = gauge(
             "ekphory_extraction_episodes",
             "Episodes from which features are to be learnt (waiting), were given up (failed), or "
             "could not be handed over (unqueued).",
             ["state"],
-            registry=registry,
         )
-        self._stands_still = Gauge(
+        self._stands_still = gauge(
             "ekphory_extraction_stands_still",
             "1 while the language model cannot be used, as the process that answers knows.",
-            registry=registry,
         )
         self._minutes: OrderedDict[tuple[int, str], list[float]] = OrderedDict()
-        version = Gauge("ekphory_version", "Always 1.", ["version"], registry=registry)
-        version.labels(__version__).set(1)
+        gauge("ekphory_version", "Always 1.", ["version"]).labels(__version__).set(1)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answer."""

@@ -295,14 +295,13 @@ class Configuration:
         if reranker in (*DEFAULT_NAMES, self._models.reranker_name):
             reranker = self.value("episodic_memory", "long_term_memory", "reranker") or ""
         own = embedder in self._own_embedder
+        embeds = None if own else self._load("embedders", embedder)
+        reranks = self._load("rerankers", reranker) if reranker else None
         return ChosenModels(
-            embedder=None if own else cast("EmbeddingModel", self._load("embedders", embedder)),
+            embedder=cast("EmbeddingModel | None", embeds),
             folder="" if own else embedder,
-            reranker=self._load_reranker(reranker),
+            reranker=cast("RerankingModel | None", reranks),
         )
-
-    def _load_reranker(self, name: str) -> RerankingModel | None:
-        return cast("RerankingModel", self._load("rerankers", name)) if name else None
 
     def new_embedder(self, *path: str) -> str:
         """Return which embedder is bound to a project or set that is made now; empty for our own.

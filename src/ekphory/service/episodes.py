@@ -366,11 +366,7 @@ def around(
     memory: Memory, record: MemoryRecord, condition: Filter | None, *, before: int, after: int
 ) -> list[MemoryRecord]:
     """Return a memory with what was said before and after it in its session, in that order."""
-    session = Field("session")
-    same: Filter = (
-        IsNull(session) if record.session is None else Comparison(session, "eq", record.session)
-    )
-    in_view = And((same,) if condition is None else (same, condition))
+    in_view = _in_session(record.session, condition)
 
     def at(operator: Operator, limit: int, order: Order) -> list[MemoryRecord]:
         if limit == 0:
@@ -384,6 +380,12 @@ def around(
     earlier = [*reversed(at("lt", before, "newest")), *together[:place]]
     later = [*together[place + 1 :], *at("gt", after, "oldest")]
     return [*earlier[len(earlier) - min(before, len(earlier)) :], record, *later[:after]]
+
+
+def _in_session(session: str | None, condition: Filter | None) -> Filter:
+    field = Field("session")
+    same = IsNull(field) if session is None else Comparison(field, "eq", session)
+    return same if condition is None else And((same, condition))
 
 
 # The verbs of episodic memory.
@@ -484,12 +486,7 @@ class Episodes:
         shown: Sequence[MemoryRecord],
     ) -> str:
         """Sum up what was said before the newest episodes, in the session of the last of them."""
-        last = shown[-1]
-        session = Field("session")
-        of_session = (
-            IsNull(session) if last.session is None else Comparison(session, "eq", last.session)
-        )
-        where = of_session if condition is None else And((of_session, condition))
+        where = _in_session(shown[-1].session, condition)
         known = {record.id for record in shown}
         found = _newest(memory, where, MOST_SUMMARISED + len(shown))
         before = [record for record in found if record.id not in known]

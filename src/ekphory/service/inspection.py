@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
@@ -25,19 +25,16 @@ from ekphory.retrieval.pipeline import Pipeline, StageDescription, describe
 from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.presets import preset as find_preset
 from ekphory.retrieval.stages.shape import PINNED, RULES
-from ekphory.revise import DecidedPair
 from ekphory.scope import DEFAULT_NAME, Scope, get_owner
 from ekphory.search import MOST_HITS, NEWEST, SearchResult
 from ekphory.service.episodes import FACETS, Selection, Uids, around
 from ekphory.service.handles import FEATURES, Handles, Place
-from ekphory.store.protocol import IntArray, Order
+from ekphory.store.protocol import IntArray
 from ekphory.transfer import read_exported
 from ekphory.types import (
     EPOCH,
     Hit,
     MemoryRecord,
-    Revision,
-    RevisionKind,
     StageStatus,
     Trace,
     now_utc,
@@ -72,70 +69,57 @@ class ShownReason(BaseModel):
     sentence: str
 
 
+_Told = tuple[ReasonKind, str]
+
+
 def reasons(result: SearchResult, now: datetime) -> list[list[ShownReason]]:
     """Say of every hit why it is there, as seen at a moment."""
     if result.trace.preset == NEWEST:
-        return [
-            [ShownReason(kind="newest", sentence="One of the newest; nothing was asked.")]
-            for _ in result
-        ]
+        newest = ShownReason(kind="newest", sentence="One of the newest; nothing was asked.")
+        return [[newest] for _ in result]
     return [
-        _chain(hit, result)
-        + _superseded(hit, result.hits)
-        + _found(hit, result.hits)
-        + _moved(hit, now)
+        [
+            ShownReason(kind=kind, sentence=sentence)
+            for kind, sentence in (
+                *_chain(hit, result),
+                *_superseded(hit, result.hits),
+                *_found(hit, result.hits),
+                *_moved(hit, now),
+            )
+        ]
         for hit in result
     ]
 
 
-def _superseded(hit: Hit, hits: Sequence[Hit]) -> list[ShownReason]:
-    if hit.since is None:
-        return []
-    places = [place for place, other in enumerate(hits, start=1) if other.id == hit.superseded_by]
-    what = f"hit {places[0]} holds" if places else "another memory holds"
-    sentence = f"Superseded: since {hit.since:%Y-%m-%d} {what} in its place."
-    return [ShownReason(kind="superseded", sentence=sentence)]
+def _superseded(hit: Hit, hits: Sequence[Hit]) -> Iterator[_Told]:
+    if hit.since is not None:
+        places = [place for place, each in enumerate(hits, start=1) if each.id == hit.superseded_by]
+        what = f"hit {places[0]} holds" if places else "another memory holds"
+        yield "superseded", f"Superseded: since {hit.since:%Y-%m-%d} {what} in its place."
 
 
-def _chain(hit: Hit, result: SearchResult) -> list[ShownReason]:
+def _chain(hit: Hit, result: SearchResult) -> Iterator[_Told]:
     hops = () if result.retrieval_trace is None else result.retrieval_trace.hops
-    return [
-        ShownReason(
-            kind="chain",
-            sentence=f"States hop {number}: “{hop.query}”{hop.answer and f' → {hop.answer}'}.",
-        )
-        for number, hop in enumerate(hops, start=1)
-        if hit.id in hop.memory_ids
-    ]
+    for number, hop in enumerate(hops, start=1):
+        if hit.id in hop.memory_ids:
+            yield "chain", f"States hop {number}: “{hop.query}”{hop.answer and f' → {hop.answer}'}."
 
 
-def _found(hit: Hit, hits: Sequence[Hit]) -> list[ShownReason]:
+def _found(hit: Hit, hits: Sequence[Hit]) -> Iterator[_Told]:
     """Say what each arm made of it."""
-    told = []
     if "cosine" in hit.scores:
         place = _place(hit, hits, "cosine")
-        told.append(
-            ShownReason(
-                kind="meaning", sentence=f"{place} by meaning: cosine {hit.scores['cosine']:.2f}."
-            )
-        )
+        yield "meaning", f"{place} by meaning: cosine {hit.scores['cosine']:.2f}."
     share = hit.scores.get("lexical")
     if share is not None and share <= 0:
-        told.append(ShownReason(kind="words", sentence="Shares no word with the question."))
+        yield "words", "Shares no word with the question."
     elif share is not None:
+        place = _place(hit, hits, "lexical")
         whose = "" if hit.scores.get("bm25") else ", lent by its neighbours"
         # Every rare word of a short question can weigh more than a full match is held to.
-        sentence = (
-            f"{_place(hit, hits, 'lexical')} by words: {min(share, 1):.0%} of a full match{whose}."
-        )
-        told.append(ShownReason(kind="words", sentence=sentence))
+        yield "words", f"{place} by words: {min(share, 1):.0%} of a full match{whose}."
     if hit.scores.get("time"):
-        told.append(
-            ShownReason(
-                kind="time", sentence=f"Lies in the time asked for: {hit.scores['time']:.0%} sure."
-            )
-        )
-    return told
+        yield "time", f"Lies in the time asked for: {hit.scores['time']:.0%} sure."
 
 
 def _pool_words(hit: Hit, _: datetime) -> str:
@@ -168,24 +152,17 @@ def _how_far(factor: float) -> str:
     return f"{'Lifted' if factor > 1 else 'Lowered'} by {share:.0%}"
 
 
-def _moved(hit: Hit, now: datetime) -> list[ShownReason]:
+def _moved(hit: Hit, now: datetime) -> Iterator[_Told]:
     """Say what moved it up or down, and what it is shown with."""
-    told = [
-        ShownReason(kind="weight", sentence=f"{_how_far(hit.scores[name])}: {because(hit, now)}.")
-        for name, because in _BOOSTS.items()
-        if abs(hit.scores.get(name, 1) - 1) > _NEARLY_ONE
-    ]
+    for name, because in _BOOSTS.items():
+        if abs(hit.scores.get(name, 1) - 1) > _NEARLY_ONE:
+            yield "weight", f"{_how_far(hit.scores[name])}: {because(hit, now)}."
     if "reranker" in hit.scores:
-        told.append(
-            ShownReason(
-                kind="reranker", sentence=f"The reranker gives it {hit.scores['reranker']:.2f}."
-            )
-        )
+        yield "reranker", f"The reranker gives it {hit.scores['reranker']:.2f}."
     if hit.memory.pool == RULES and hit.memory.metadata.get(PINNED) is True:
-        told.append(ShownReason(kind="pinned", sentence="A pinned rule, found by every search."))
+        yield "pinned", "A pinned rule, found by every search."
     if hit.text != hit.memory.text:
-        told.append(ShownReason(kind="parent", sentence="Shown with the text that it stands in."))
-    return told
+        yield "parent", "Shown with the text that it stands in."
 
 
 def _place(hit: Hit, hits: Sequence[Hit], score: str) -> str:
@@ -568,15 +545,6 @@ class Inspection:
             others=others,
         )
 
-    def page(
-        self, place: Place, selection: Selection, *, limit: int, offset: int, order: Order
-    ) -> Records:
-        """Read some of the memories that a selection lets through."""
-        with self._handles.episodes(place) as memory:
-            return memory.list(
-                filter=selection.condition(), limit=limit, offset=offset, order=order
-            )
-
     def outline(self, place: Place, selection: Selection) -> OutlineAnswer:
         """Count a project's memories by facet, importance and time."""
         scope = _scope_of(place)
@@ -622,25 +590,6 @@ class Inspection:
                 return [record]
             return around(memory, record, None, before=before, after=after)
 
-    def history(self, place: Place, memory_id: str) -> Records:
-        """Read a memory and its earlier versions, the newest first.
-
-        Raises:
-            MemoryNotFound: The project holds no such memory.
-        """
-        with self._handles.episodes(place) as memory:
-            return memory.history(memory_id)
-
-    def update(self, place: Place, memory_id: str, changes: Mapping[str, Any]) -> MemoryRecord:
-        """Replace fields of a memory, which keeps its earlier version as history.
-
-        Raises:
-            MemoryNotFound: The project holds no such memory.
-            InvalidInput: A value cannot be stored.
-        """
-        with self._handles.episodes(place) as memory:
-            return memory.update(memory_id, **changes)
-
     def forget(self, place: Place, memory_id: str, *, purge: bool) -> dict[str, Any] | None:
         """Forget a memory; return what takes it back, or None where it was wiped from the disk.
 
@@ -666,30 +615,6 @@ class Inspection:
             problem = f"its {failure.field} must be as `forget` in this project gave it"
             raise InvalidInput("undo", dict(kept), problem, "Send it back unchanged")
         return str(kept["id"])
-
-    def revisions(self, place: Place, *, limit: int) -> tuple[DecidedPair, ...]:
-        """Read the decisions that wait for somebody and those that act, the newest first."""
-        with self._handles.episodes(place) as memory:
-            return memory.revisions(limit=limit)
-
-    def supersede(self, place: Place, old: str, *, by: str, kind: RevisionKind) -> Revision:
-        """Note that one memory supersedes another.
-
-        Raises:
-            MemoryNotFound: The project holds no such memory.
-            ScopeError: They belong to different owners or pools.
-        """
-        with self._handles.episodes(place) as memory:
-            return memory.supersede(old, by=by, kind=kind)
-
-    def unsupersede(self, place: Place, revision: str) -> int:
-        """Take back a decision, or set a conflict aside.
-
-        Raises:
-            InvalidInput: The project has no such decision.
-        """
-        with self._handles.episodes(place) as memory:
-            return memory.unsupersede(revision=revision)
 
     def recorded(self, which: RecordedIn, number: int) -> tuple[RecordedSearch, Examined]:
         """Read a recorded search as it was, with those of its hits that are still there.

@@ -12,13 +12,7 @@ from typing import Any, Literal, Self
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import AlreadyThere, Database, NotThere
 from ekphory.catalog.extraction import Consolidations, ExtractionQueue
-from ekphory.catalog.projects import (
-    EpisodicSwitches,
-    Project,
-    Projects,
-    StoredTrace,
-    Traces,
-)
+from ekphory.catalog.projects import EpisodicSwitches, Project, Projects, StoredTrace, Traces
 from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
 from ekphory.recorded_searches import RecordedIn, RecordedSearches
@@ -26,8 +20,7 @@ from ekphory.scope import Scope
 from ekphory.search import SearchResult
 from ekphory.service.configuration import LEARNING_MODEL, SET_EMBEDDER, SUMMARY_MODEL, Configuration
 from ekphory.service.episodes import EpisodeQuery, Episodes, FoundEpisodes, Uids
-from ekphory.service.extraction import Extraction
-from ekphory.service.extractor import Extractor
+from ekphory.service.extraction import Extraction, Extractor
 from ekphory.service.handles import DEFAULT_NAMES, Handles, Place, ServiceModels, catalog_file
 from ekphory.service.inspection import Inspection
 from ekphory.service.learning import ExtractionSettings, Learning

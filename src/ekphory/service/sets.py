@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib.resources import files
 from typing import Literal
 
 from ekphory.catalog.database import Database, NotPermitted, NotThere, Value
@@ -397,27 +399,8 @@ _USER_KEYS = ("user_id", "producer_id")
 """The metadata that says whose profile it is; the first that a message has."""
 _UNHEARD_ROLES = frozenset({"assistant", "system", "tool"})
 """What these say is not evidence about a user."""
-_PROMPT = (
-    "What is worth knowing about the user in later conversations: who they are, how they live and "
-    "work, what they like, want, plan and can do. Only what concerns the user, or people and "
-    "things close to them; no passing small talk, no general knowledge, no secrets such as "
-    "passwords or keys."
-)
-PROFILE_TAGS = (
-    Tag(name="identity", description="name, age, gender, origin, languages, appearance"),
-    Tag(name="health", description="conditions, allergies, diet, sleep, fitness"),
-    Tag(name="home", description="where and how they live, pets, possessions"),
-    Tag(name="people", description="family, partner, friends, colleagues, and how they get on"),
-    Tag(name="work", description="job, employer, studies, projects, income"),
-    Tag(name="skills", description="what they know or can do, and how well"),
-    Tag(name="interests", description="hobbies, sports, music, books, subjects they follow"),
-    Tag(name="preferences", description="likes, dislikes, tastes, favourites"),
-    Tag(name="habits", description="what they do regularly, and when"),
-    Tag(name="plans", description="goals, appointments, wishes, decisions, with their dates"),
-    Tag(name="events", description="what happened to them or what they did, with its date"),
-    Tag(name="opinions", description="views, values, feelings about something"),
-    Tag(name="conversation", description="how they want to be addressed and answered"),
-)
+_PROFILE = tomllib.loads(files(__package__).joinpath("profile.toml").read_text("utf-8"))
+PROFILE_TAGS = tuple(Tag(name=name, description=text) for name, text in _PROFILE["tags"].items())
 
 
 def user_set(org: str, project: str, metadata: Mapping[str, str]) -> SemanticSet | None:
@@ -436,7 +419,11 @@ def profile_of(owner: SemanticSet) -> Category | None:
     if owner.project is None or len(owner.tags) != 1 or not set(owner.tags) <= set(_USER_KEYS):
         return None
     return Category(
-        org=owner.org, project=owner.project, set_id=owner.id, name=PROFILE_NAME, prompt=_PROMPT
+        org=owner.org,
+        project=owner.project,
+        set_id=owner.id,
+        name=PROFILE_NAME,
+        prompt=_PROFILE["prompt"],
     )
 
 

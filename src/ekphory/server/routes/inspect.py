@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
 from fastapi import Path as PathField
 from fastapi.responses import FileResponse, RedirectResponse
+from pydantic import BaseModel, ConfigDict, Field
 
 from ekphory.agent_trace import RetrievalTrace
 from ekphory.catalog.access_keys import Rights
 from ekphory.catalog.database import NotPermitted, NotThere
 from ekphory.config import read_recorded
 from ekphory.prompting.block import estimate_tokens, format_age
-from ekphory.recorded_searches import RecordedIn
+from ekphory.recorded_searches import RecordedIn, Surface
 from ekphory.retrieval.presets import PRESETS
 from ekphory.search import SearchResult
 from ekphory.server import inspector
@@ -33,54 +34,360 @@ from ekphory.server.routes.context import (
     TheWriter,
     existing_place,
 )
-from ekphory.server.schemas.inspect import (
-    ClearedAnswer,
-    ForgottenAnswer,
-    HealthAnswer,
-    InspectAround,
-    InspectForget,
-    InspectMemory,
-    InspectOutline,
-    InspectPage,
-    InspectRecord,
-    InspectRecordPage,
-    InspectRecords,
-    InspectRevisions,
-    InspectSearch,
-    InspectSearchAnswer,
-    InspectSupersede,
-    InspectTakeBack,
-    InspectUnsupersede,
-    InspectUpdate,
-    LatencyAnswer,
-    LeftOutHit,
-    MemoryAnswer,
-    PageAnswer,
-    RecordsAnswer,
-    RevisionsAnswer,
-    ShownAgent,
-    ShownFinding,
-    ShownHit,
-    ShownMemory,
-    ShownMinute,
-    ShownPreset,
-    ShownPrompt,
-    ShownRecord,
-    ShownRevision,
-    UndoneAnswer,
-)
-from ekphory.server.schemas.names import InProject
+from ekphory.server.schemas.names import InProject, Moment
 from ekphory.service.episodes import Selection, shown_metadata
-from ekphory.service.inspection import Examined, GrowthAnswer, OutlineAnswer
+from ekphory.service.inspection import (
+    Examined,
+    GrowthAnswer,
+    OutlineAnswer,
+    ShownReason,
+    ShownStage,
+)
 from ekphory.store.checks import examine
-from ekphory.store.protocol import StoreHealth
-from ekphory.types import MemoryRecord, Revision, now_utc
+from ekphory.store.protocol import Order, StoreHealth
+from ekphory.types import (
+    MemoryRecord,
+    MemoryType,
+    ResultOrder,
+    Revision,
+    RevisionKind,
+    RevisionState,
+    TimeUse,
+    now_utc,
+)
 
-_COPIED = ShownMemory.model_fields.keys() - {
-    "age",
-    "predicted",
-    "metadata",
-}  # of a memory, under the same names
+MOST_HITS = 100
+MOST_PAGE = 200
+MOST_TOKENS = 100_000
+_MOST_AROUND = 50
+_LAST_PAGE = 1_000_000_000
+_MOST_POOLS = 100
+
+
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class ShownMemory(BaseModel):
+    """A memory with everything that is kept of it."""
+
+    id: str
+    text: str
+    at: datetime
+    age: str = Field(description="The same in words.", examples=["3 days ago"])
+    created_at: datetime
+    expires_at: datetime | None
+    pool: str
+    type: MemoryType
+    importance: float
+    predicted: list[str] = Field(description="Which fields the embedder predicted.")
+    producer: str
+    produced_for: str
+    role: str
+    agent: str | None
+    user: str | None
+    session: str | None
+    sequence: int | None
+    source: str | None
+    path: str | None
+    heading: str | None
+    lines: str | None
+    supersedes: str | None
+    metadata: dict[str, str]
+
+
+class InspectSearch(InProject):
+    """A question, searched with any preset."""
+
+    query: Annotated[str, Field(examples=["What do I like to eat?"])]
+    preset: str | None = None
+    top_k: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
+    pools: Annotated[
+        list[str] | None, Field(min_length=1, max_length=_MOST_POOLS, fail_fast=True)
+    ] = None
+    filter: Annotated[str, Field(examples=["metadata.user_id = 'u1'"])] = ""
+    min_score: Probability | None = None
+    now: Moment | None = None
+    time: TimeUse = "boost"
+    agent_mode: bool = False
+    max_tokens: Annotated[
+        int | None, Field(ge=1, le=MOST_TOKENS, description="Of the block for the prompt.")
+    ] = None
+
+
+class ShownHit(BaseModel):
+    """A hit with its numbers."""
+
+    memory: ShownMemory
+    text: str
+    score: float = Field(description="Probability that it answers.")
+    scores: dict[str, float] = Field(description="By the name of what gave them.")
+    reasons: list[ShownReason]
+
+
+class ShownAgent(BaseModel):
+    """What the retrieval agent did; `events` are those of its trace."""
+
+    provider: str
+    selected_agent: str
+    confidence: float | None
+    milliseconds: float
+    searches: int
+    fallback_trigger_reason: str | None
+    events: list[dict[str, Any]]
+
+
+class LeftOutHit(BaseModel):
+    """A hit that the block for the prompt does not show."""
+
+    place: int = Field(description="Among the hits, from 1.")
+    reason: str
+
+
+class ShownPrompt(BaseModel):
+    """The hits as a model gets them."""
+
+    text: str
+    used_tokens: int
+    max_tokens: int
+    left_out: list[LeftOutHit]
+
+
+class ShownRecord(BaseModel):
+    """A search that was recorded."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: int
+    at: datetime
+    surface: Surface
+    query: str
+    preset: str
+    hits: int
+    milliseconds: float
+
+
+class InspectSearchAnswer(BaseModel):
+    """What a search gave, and all that it did."""
+
+    query: str
+    preset: str
+    now: datetime
+    milliseconds: float
+    abstained: bool
+    order: ResultOrder = Field(description="What the hits are ordered by.")
+    hits: list[ShownHit]
+    stages: list[ShownStage]
+    agent: ShownAgent | None
+    others: list[ShownMemory] = Field(description="Found by the agent on its way; not hits.")
+    prompt: ShownPrompt | None = Field(default=None, description="Where `max_tokens` asks for it.")
+    recorded: ShownRecord | None = Field(default=None, description="Where it was made before.")
+    settings: dict[str, Any] | None = Field(default=None, description="Of a recorded search.")
+    gone: int = Field(default=0, description="How many of its hits no longer exist.")
+
+
+class InspectOutline(InProject):
+    """Which memories of a project are looked at."""
+
+    text: Annotated[str | None, Field(max_length=1000)] = None
+    pool: str | None = None
+    type: MemoryType | None = None
+    session: str | None = None
+    user: str | None = None
+    source: str | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    least_importance: Probability | None = None
+
+
+class InspectPage(InspectOutline):
+    """One page of them."""
+
+    page_size: Annotated[int, Field(ge=1, le=MOST_PAGE)] = 25
+    page_num: Annotated[int, Field(ge=0, le=_LAST_PAGE)] = 0
+    order: Order = "newest"
+
+
+class PageAnswer(BaseModel):
+    """Memories in order."""
+
+    memories: list[ShownMemory]
+
+
+class InspectMemory(InProject):
+    """One memory of a project."""
+
+    id: Annotated[str, Field(min_length=1, max_length=10_000)]
+
+
+class InspectAround(InspectMemory):
+    """What was said before and after it."""
+
+    before: Annotated[int, Field(ge=0, le=_MOST_AROUND)] = 3
+    after: Annotated[int, Field(ge=0, le=_MOST_AROUND)] = 3
+
+
+class InspectUpdate(InspectMemory):
+    """What is to be changed of it; what is not given stays."""
+
+    text: str | None = None
+    at: Moment | None = None
+    type: MemoryType | None = None
+    importance: Probability | None = None
+    expires_at: Moment | None = None
+
+
+class InspectForget(InspectMemory):
+    """A memory to be forgotten; with `purge` no byte of it is left on disk."""
+
+    purge: bool = False
+
+
+class ForgottenAnswer(BaseModel):
+    """What takes a forgotten memory back; None where that cannot be done."""
+
+    undo: dict[str, Any] | None
+
+
+class InspectTakeBack(InProject):
+    """What `forget` gave."""
+
+    undo: dict[str, Any]
+
+
+class MemoryAnswer(BaseModel):
+    """The id of the memory that is there again."""
+
+    id: str
+
+
+class InspectRevisions(InProject):
+    """How many of a project's decisions are looked at."""
+
+    limit: Annotated[int, Field(ge=1, le=MOST_PAGE)] = 100
+
+
+class ShownRevision(BaseModel):
+    """A decision with the two memories that it is about."""
+
+    id: str
+    batch: str
+    kind: RevisionKind
+    probability: float
+    decided_by: str
+    decided_at: datetime
+    state: RevisionState
+    older: ShownMemory
+    newer: ShownMemory
+
+
+class RevisionsAnswer(BaseModel):
+    """Decisions that act or wait, the newest first."""
+
+    revisions: list[ShownRevision]
+
+
+class InspectSupersede(InProject):
+    """Which memory takes the place of which."""
+
+    old: Annotated[str, Field(min_length=1, max_length=10_000)]
+    by: Annotated[str, Field(min_length=1, max_length=10_000)]
+    kind: RevisionKind = "replaces"
+
+
+class InspectUnsupersede(InProject):
+    """A decision that is taken back."""
+
+    revision: Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class UndoneAnswer(BaseModel):
+    """How many decisions were taken back."""
+
+    undone: int
+
+
+class InspectRecords(InProject):
+    """Which recorded searches of a project are looked at."""
+
+    text: Annotated[str, Field(max_length=1000)] = ""
+    surface: Surface | None = None
+    preset: Annotated[str | None, Field(max_length=100)] = None
+
+
+class InspectRecordPage(InspectRecords):
+    """One page of them."""
+
+    page_size: Annotated[int, Field(ge=1, le=MOST_PAGE)] = 25
+    page_num: Annotated[int, Field(ge=0, le=_LAST_PAGE)] = 0
+
+
+class InspectRecord(InProject):
+    """One of them."""
+
+    number: Annotated[int, Field(ge=0, le=2**63 - 1)]
+
+
+class RecordsAnswer(BaseModel):
+    """Recorded searches, the newest first."""
+
+    kept: int = Field(description="How many are recorded at most; 0 for none.")
+    total: int
+    searches: list[ShownRecord]
+
+
+class ClearedAnswer(BaseModel):
+    """How many records were removed."""
+
+    cleared: int
+
+
+class ShownMinute(BaseModel):
+    """How long the answers of one minute took."""
+
+    at: datetime
+    route: str
+    answers: int
+    p50: float = Field(description="Milliseconds.")
+    p95: float = Field(description="Milliseconds.")
+
+
+class LatencyAnswer(BaseModel):
+    """The last hour of the process that answers."""
+
+    minutes: list[ShownMinute]
+
+
+class ShownPreset(BaseModel):
+    """A preset in words."""
+
+    name: str
+    summary: str
+    default: bool
+
+
+class ShownFinding(BaseModel):
+    """One thing that was looked at."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    subject: str
+    state: Literal["fine", "note", "repairable", "wanting"]
+    sentence: str
+
+
+class HealthAnswer(BaseModel):
+    """The state of the whole store."""
+
+    healthy: bool
+    findings: list[ShownFinding]
+    numbers: dict[str, int | None]
+
+
+# The endpoints.
+
+# Of a memory and of a decision, under the same names.
+_COPIED = ShownMemory.model_fields.keys() - {"age", "predicted", "metadata"}
+_NAMING = {"org_id", "project_id", "id"}
 _COPIED_OF_REVISION = ShownRevision.model_fields.keys() - {"older", "newer"}
 
 
@@ -210,13 +517,13 @@ def inspect_outline(
 @inspect_router.post("/memories", responses=NOT_THERE)
 def inspect_memories(request: InspectPage, service: TheService, caller: TheReader) -> PageAnswer:
     """Read a page of a project's memories with all their fields."""
-    found = service.inspection.page(
-        existing_place(request, service, caller),
-        _selection(request),
-        limit=request.page_size,
-        offset=request.page_size * request.page_num,
-        order=request.order,
-    )
+    with service.memory(existing_place(request, service, caller)) as memory:
+        found = memory.list(
+            filter=_selection(request).condition(),
+            limit=request.page_size,
+            offset=request.page_size * request.page_num,
+            order=request.order,
+        )
     return _page(found)
 
 
@@ -232,16 +539,16 @@ def inspect_around(request: InspectAround, service: TheService, caller: TheReade
 @inspect_router.post("/history", responses=NOT_THERE)
 def inspect_history(request: InspectMemory, service: TheService, caller: TheReader) -> PageAnswer:
     """Read a memory and its earlier versions, the newest first."""
-    return _page(service.inspection.history(existing_place(request, service, caller), request.id))
+    with service.memory(existing_place(request, service, caller)) as memory:
+        return _page(memory.history(request.id))
 
 
 @inspect_router.post("/update", responses=NOT_THERE)
 def update_memory(request: InspectUpdate, service: TheService, caller: TheWriter) -> ShownMemory:
     """Replace fields of a memory; its earlier version is kept as history."""
-    place = caller.place_of(request, "write")
-    names = {"text", "at", "type", "importance", "expires_at"}
-    changes = request.model_dump(include=names, exclude_none=True)
-    return show_memory(service.inspection.update(place, request.id, changes), now_utc())
+    changes = request.model_dump(exclude=_NAMING, exclude_none=True)
+    with service.memory(caller.place_of(request, "write")) as memory:
+        return show_memory(memory.update(request.id, **changes), now_utc())
 
 
 @inspect_router.post("/forget", responses=NOT_THERE)
@@ -269,6 +576,8 @@ def list_revisions(
     """List which memories supersede which, and what waits for somebody to look."""
     place = existing_place(request, service, caller)
     now = now_utc()
+    with service.memory(place) as memory:
+        decided = memory.revisions(limit=request.limit)
     return RevisionsAnswer(
         revisions=[
             ShownRevision(
@@ -276,7 +585,7 @@ def list_revisions(
                 older=show_memory(each.older, now),
                 newer=show_memory(each.newer, now),
             )
-            for each in service.inspection.revisions(place, limit=request.limit)
+            for each in decided
         ]
     )
 
@@ -284,8 +593,8 @@ def list_revisions(
 @inspect_router.post("/supersede", responses=NOT_THERE)
 def supersede_memory(request: InspectSupersede, service: TheService, caller: TheWriter) -> Revision:
     """Note that one memory takes the place of another; both are kept."""
-    place = caller.place_of(request, "write")
-    return service.inspection.supersede(place, request.old, by=request.by, kind=request.kind)
+    with service.memory(caller.place_of(request, "write")) as memory:
+        return memory.supersede(request.old, by=request.by, kind=request.kind)
 
 
 @inspect_router.post("/unsupersede", responses=NOT_THERE)
@@ -293,8 +602,8 @@ def take_revision_back(
     request: InspectUnsupersede, service: TheService, caller: TheWriter
 ) -> UndoneAnswer:
     """Take back a decision, or set a conflict aside."""
-    place = caller.place_of(request, "write")
-    return UndoneAnswer(undone=service.inspection.unsupersede(place, request.revision))
+    with service.memory(caller.place_of(request, "write")) as memory:
+        return UndoneAnswer(undone=memory.unsupersede(revision=request.revision))
 
 
 @inspect_router.post("/searches")

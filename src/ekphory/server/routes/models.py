@@ -7,12 +7,13 @@ import json
 import math
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from fastapi import APIRouter, Response
 from numpy.typing import NDArray
-from pydantic import TypeAdapter
+from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, field_validator, model_validator
 
 from ekphory.errors import InvalidInput
 from ekphory.models.reranker import RerankPassage, RerankQuery
@@ -20,25 +21,296 @@ from ekphory.prompting.block import estimate_tokens
 from ekphory.server.errors import TooLarge
 from ekphory.server.options import Limits
 from ekphory.server.routes.context import MAY_READ, MODEL_REFUSALS, TheLimits, TheService
-from ekphory.server.schemas.models import (
-    CohereEmbeddingAnswer,
-    CohereEmbeddingRequest,
-    Embedding,
-    EmbeddingAnswer,
-    EmbeddingRequest,
-    EmbeddingType,
-    Model,
-    Models,
-    RerankAnswer,
-    RerankRequest,
-    RerankResult,
-    ShownDocument,
-    TeiResult,
-    Usage,
-    epoch,
+from ekphory.server.schemas.names import Moment
+from ekphory.service.handles import Purpose, ServiceModels, shorten_vectors
+from ekphory.types import MemoryType, now_utc
+
+# Reranking on the wire: what Cohere, Jina, vLLM, Infinity, TEI and Memos have, in one.
+
+_LONGEST = 1_000_000
+_MOST_DOCUMENTS = 20_000
+"""More than any server takes; a server's own limit is in its options."""
+_MOST_TURNS = 1_000
+Text = Annotated[str, Field(max_length=_LONGEST)]
+
+
+class Document(BaseModel):
+    """A document, with what may be known of it."""
+
+    text: Text
+    before: Text | None = Field(default=None, description="What was said before it.")
+    after: Text | None = Field(default=None, description="What was said after it.")
+    at: Moment | None = Field(
+        default=None,
+        validation_alias=AliasChoices("at", "created_at", "timestamp"),
+        description="When it was said.",
+    )
+    type: MemoryType | None = Field(
+        default=None, validation_alias=AliasChoices("type", "memory_type")
+    )
+
+    @property
+    def passage(self) -> RerankPassage:
+        """Return it as a reranker gets it."""
+        return RerankPassage(self.text, self.before, self.after, self.at, self.type)
+
+
+class RerankRequest(BaseModel):
+    """Documents to be ordered by how well they answer a query.
+
+    `documents` as Cohere, Jina, vLLM, Infinity and Memos send them, or `texts` as TEI does.
+    """
+
+    query: Annotated[str, Field(min_length=1, max_length=_LONGEST, examples=["tea or coffee?"])]
+    documents: list[Text | Document] | None = Field(
+        default=None,
+        max_length=_MOST_DOCUMENTS,
+        fail_fast=True,
+        examples=[["I drink tea", {"text": "It rained", "at": "2026-05-01"}]],
+    )
+    texts: list[Text] | None = Field(default=None, max_length=_MOST_DOCUMENTS, fail_fast=True)
+    model: str | None = Field(default=None, description="Any name; the server has one model.")
+    top_n: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        validation_alias=AliasChoices("top_n", "top_k"),
+        description="How many results, at least 1; leave it out for all.",
+    )
+    return_documents: bool = True
+    return_text: bool = Field(default=False, description="TEI: whether results carry the text.")
+    raw_scores: bool = Field(default=False, description="Log-odds in place of probabilities.")
+    context: list[Text] = Field(
+        default_factory=list,
+        max_length=_MOST_TURNS,
+        fail_fast=True,
+        description="The dialogue before the query.",
+    )
+    now: Moment | None = Field(default=None, description="The moment at which it is asked.")
+    instruction: Text | None = Field(default=None, description="What counts as relevant.")
+
+    @model_validator(mode="after")
+    def _has_documents(self) -> Self:
+        if not self.documents and not self.texts:
+            raise ValueError("give documents, or texts, at least one")
+        if self.documents and self.texts:
+            raise ValueError("give documents or texts, not both")
+        return self
+
+    @property
+    def passages(self) -> list[RerankPassage]:
+        """Return all documents as a reranker gets them."""
+        given = self.documents or self.texts or []
+        return [RerankPassage(each) if isinstance(each, str) else each.passage for each in given]
+
+
+class ShownDocument(BaseModel):
+    """A document in a result."""
+
+    text: str
+
+
+class RerankResult(BaseModel):
+    """A document's place in the input, and how likely it answers."""
+
+    index: int
+    relevance_score: float
+    document: ShownDocument | None = None
+
+
+class Usage(BaseModel):
+    """Tokens, estimated from above."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class ApiVersion(BaseModel):
+    """The version of Cohere's API."""
+
+    version: Literal["2"] = "2"
+
+
+class RerankMeta(BaseModel):
+    """What Cohere's clients look for beside the results, or vectors."""
+
+    api_version: ApiVersion = Field(default_factory=ApiVersion)
+
+
+class RerankAnswer(BaseModel):
+    """Documents, the likeliest first; equals in the order of the input."""
+
+    id: str
+    object: Literal["rerank"] = "rerank"
+    created: int
+    model: str
+    results: list[RerankResult]
+    usage: Usage
+    meta: RerankMeta = Field(default_factory=RerankMeta)
+
+
+class TeiResult(BaseModel):
+    """A result as TEI gives it."""
+
+    index: int
+    score: float
+    text: str | None = None
+
+
+def epoch(moment: datetime) -> int:
+    """Return whole seconds since 1970."""
+    return int(moment.timestamp())
+
+
+# Embeddings and models on the wire, as OpenAI has them.
+
+_PURPOSES: dict[str, Purpose] = {
+    **dict.fromkeys(("query", "search_query", "web_search_query"), "query"),
+    **dict.fromkeys(("document", "passage", "search_document", "text"), "passage"),
+}
+_LARGEST_TOKEN = 2**31
+_MOST_TEXTS = 20_000
+InputType = Literal[
+    "query", "search_query", "web_search_query", "document", "passage", "search_document", "text"
+]
+
+
+_NO_TOKENS = (
+    "tokens must be texts. In LangChain: OpenAIEmbeddings(…, check_embedding_ctx_length=False)"
 )
-from ekphory.service.handles import ServiceModels, shorten_vectors
-from ekphory.types import now_utc
+
+
+class EmbeddingRequest(BaseModel):
+    """Texts to be embedded."""
+
+    input: Annotated[
+        Text | Annotated[list[Text], Field(min_length=1, max_length=_MOST_TEXTS, fail_fast=True)],
+        Field(description="A text or several.", examples=[["I prefer tea"]]),
+    ]
+    model: str | None = Field(default=None, description="Any name; the server has one model.")
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, Field(ge=1, le=_LARGEST_TOKEN)] | None = Field(
+        default=None, description="Keep so many components, and make them of length 1 again."
+    )
+    user: str | None = None
+    input_type: InputType | None = Field(
+        default=None, description="What the texts are; a passage where nothing is said."
+    )
+    prompt_name: InputType | None = Field(default=None, description="The same, as TEI calls it.")
+
+    @field_validator("input", mode="before")
+    @classmethod
+    def _refuse_tokens(cls, given: object) -> object:
+        first = given[0] if isinstance(given, list) and given else None
+        if isinstance(first, int | list):
+            raise ValueError(_NO_TOKENS)
+        return given
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts, in order."""
+        return [self.input] if isinstance(self.input, str) else self.input
+
+    @property
+    def purpose(self) -> Purpose:
+        """What the texts are embedded as."""
+        return _PURPOSES[self.input_type or self.prompt_name or "passage"]
+
+
+class Embedding(BaseModel):
+    """The vector of one text: numbers, or the base64 of its 32-bit floats in little endian."""
+
+    object: Literal["embedding"] = "embedding"
+    index: int
+    embedding: list[float] | str
+
+
+class EmbeddingAnswer(BaseModel):
+    """The vectors, in the order of the texts."""
+
+    object: Literal["list"] = "list"
+    data: list[Embedding]
+    model: str
+    usage: Usage
+    input_type: Purpose
+
+
+# Embeddings on the wire, as Cohere has them.
+
+EmbeddingType = Literal["float", "int8", "uint8", "binary", "ubinary", "base64"]
+
+
+def _only_floats() -> list[EmbeddingType]:
+    return ["float"]
+
+
+class CohereEmbeddingRequest(BaseModel):
+    """Texts to be embedded."""
+
+    texts: list[Text] = Field(
+        min_length=1, max_length=_MOST_TEXTS, fail_fast=True, examples=[["I prefer tea"]]
+    )
+    model: str | None = Field(default=None, description="Any name; the server has one model.")
+    input_type: Literal["search_document", "search_query"] = Field(
+        description="What the texts are; the model knows no other kinds."
+    )
+    embedding_types: list[EmbeddingType] = Field(
+        default_factory=_only_floats, min_length=1, max_length=6
+    )
+    dimensions: Annotated[int, Field(ge=1, le=_LARGEST_TOKEN)] | None = Field(
+        default=None,
+        validation_alias="output_dimension",
+        description="Keep so many components, and make them of length 1 again.",
+    )
+    truncate: Literal["NONE", "START", "END"] | None = Field(
+        default=None, description="Of a document nothing is left out, whatever this says."
+    )
+    images: None = None
+    inputs: None = None
+    max_tokens: None = None
+
+    @field_validator("images", "inputs", "max_tokens", mode="before")
+    @classmethod
+    def _is_left_out(cls, given: object) -> None:
+        if given is not None:
+            raise ValueError("leave it out: texts are embedded, nothing else, and whole")
+
+    @property
+    def purpose(self) -> Purpose:
+        """What the texts are embedded as."""
+        return _PURPOSES[self.input_type]
+
+
+class CohereEmbeddingAnswer(BaseModel):
+    """The vectors of each type that was asked for, in the order of the texts.
+
+    `int8` is each component times 127, `uint8` that plus 128; `ubinary` has a bit for each
+    component that is above 0, eight in a number, and `binary` is that minus 128.
+    """
+
+    id: str
+    response_type: Literal["embeddings_by_type"] = "embeddings_by_type"
+    embeddings: dict[EmbeddingType, list[list[float] | list[int] | str]]
+    texts: list[str]
+    meta: RerankMeta = Field(default_factory=RerankMeta)
+
+
+class Model(BaseModel):
+    """A model that the server has."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: Literal["ekphory"] = "ekphory"
+    kind: Literal["embedding", "reranking"]
+
+
+class Models(BaseModel):
+    """The models that the server has."""
+
+    object: Literal["list"] = "list"
+    data: list[Model]
+
+
+# The endpoints.
 
 # Reranking: one endpoint under the paths that its many clients ask.
 
@@ -75,6 +347,7 @@ def rerank(request: RerankRequest, service: TheService, limits: TheLimits) -> Re
                 for place, score in best
             ]
         )
+    shows = request.return_documents
     tokens = sum(map(estimate_tokens, (query.text, *(each.text for each in passages))))
     answer = RerankAnswer(
         id=uuid.uuid4().hex,
@@ -84,7 +357,7 @@ def rerank(request: RerankRequest, service: TheService, limits: TheLimits) -> Re
             RerankResult(
                 index=place,
                 relevance_score=score,
-                document=_show_document(passages[place], request),
+                document=ShownDocument(text=passages[place].text) if shows else None,
             )
             for place, score in best
         ],
@@ -103,10 +376,6 @@ def _scale(score: float, request: RerankRequest) -> float:
         return score
     inside = min(max(score, _NEARLY), 1 - _NEARLY)
     return math.log(inside / (1 - inside))
-
-
-def _show_document(passage: RerankPassage, request: RerankRequest) -> ShownDocument | None:
-    return ShownDocument(text=passage.text) if request.return_documents else None
 
 
 # Embeddings and models, as OpenAI has them.
@@ -128,7 +397,7 @@ def embed(request: EmbeddingRequest, service: TheService, limits: TheLimits) -> 
         input_type=request.purpose,
     )
     found = (
-        Embedding(index=place, embedding=_encode(vector, request.encoding_format))
+        Embedding(index=place, embedding=_TYPED[request.encoding_format](vector))
         for place, vector in enumerate(vectors)
     )
     return Response(_encode_vector(answer, found), media_type="application/json")
@@ -179,15 +448,6 @@ def _encode_vector(answer: EmbeddingAnswer, found: Iterable[Embedding]) -> str:
     return f'{before}"data":[{vectors}]{after}'
 
 
-def _encode(vector: FloatVector, encoding: Literal["float", "base64"]) -> list[float] | str:
-    encoded: list[float] | str = _TYPED[encoding](vector)
-    return encoded
-
-
-def _to_base64(vector: FloatVector) -> str:
-    return base64.b64encode(vector.astype("<f4").tobytes()).decode()
-
-
 def _to_steps(vector: FloatVector) -> NDArray[np.int16]:
     return np.rint(vector * 127).astype(np.int16)
 
@@ -202,6 +462,6 @@ _TYPED: Mapping[EmbeddingType, Callable[[FloatVector], Any]] = {
     "uint8": lambda vector: (_to_steps(vector) + 128).tolist(),
     "binary": lambda vector: (_to_bits(vector) - 128).tolist(),
     "ubinary": lambda vector: _to_bits(vector).tolist(),
-    "base64": _to_base64,
+    "base64": lambda vector: base64.b64encode(vector.astype("<f4").tobytes()).decode(),
 }
 """How a vector of length 1 is written as each type."""

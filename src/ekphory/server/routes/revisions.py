@@ -1,9 +1,18 @@
-"""What supersedes what: decided, taken back, listed; timelines and profiles."""
+"""What is kept of a dialogue; what supersedes what; timelines and profiles."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
 
+from fastapi import APIRouter
+from pydantic import BaseModel, Field, model_validator
+
+from ekphory.capture import CaptureReport
+from ekphory.models.captures import EntityKind, MessageClass
+from ekphory.revise import ProfileEntry, State
 from ekphory.server.routes.context import (
     NOT_THERE,
     REFUSALS,
@@ -12,23 +21,240 @@ from ekphory.server.routes.context import (
     TheWriter,
     existing_place,
 )
-from ekphory.server.schemas.revisions import (
-    AskProfile,
-    AskTimeline,
-    ConflictsAnswer,
-    ListConflicts,
-    ProfileAnswer,
-    Settle,
-    Settled,
-    Supersede,
-    TimelineAnswer,
-    Undone,
-    Unsupersede,
-    show_profile,
-    show_revisions,
-    show_states,
-)
-from ekphory.types import Revision
+from ekphory.server.routes.memories import MOST_RESULTS
+from ekphory.server.schemas.names import IdOrEmpty, InProject, Moment
+from ekphory.service.episodes import Uids
+from ekphory.service.handles import Place
+from ekphory.types import MemoryType, Revision, RevisionKind
+
+# What is captured, on the wire.
+
+_MOST_MESSAGES = 10_000
+
+
+class SaidMessage(BaseModel):
+    """One message of a dialogue."""
+
+    role: Literal["user", "assistant", "tool", "system"] = "user"
+    content: str | list[dict[str, Any]]
+    name: str | None = None
+    at: Moment | None = None
+
+
+class Capture(InProject):
+    """A dialogue, of which what is worth remembering is kept."""
+
+    messages: Annotated[list[SaidMessage], Field(max_length=_MOST_MESSAGES, fail_fast=True)]
+    session: str | None = None
+    source: str | None = None
+    labels: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    redact: bool = True
+    since: Annotated[
+        int, Field(ge=0, description="So many messages were captured before; they are context.")
+    ] = 0
+
+
+class ShownEntity(BaseModel):
+    """A named thing."""
+
+    text: str
+    kind: EntityKind
+
+
+class ShownCaptured(BaseModel):
+    """One memory that was made of messages."""
+
+    uid: str
+    text: str
+    class_: MessageClass
+    type: MemoryType
+    importance: float
+    entities: list[ShownEntity]
+    labels: list[str]
+    evidence: list[int] = Field(description="The messages that it is made of, from 0.")
+
+
+class CaptureAnswer(BaseModel):
+    """What became of messages, each named by its place from 0."""
+
+    kept: list[ShownCaptured]
+    dropped: list[int]
+    redactions: int
+    steering: list[int]
+
+
+def show_capture(report: CaptureReport, place: Place, uids: Uids) -> CaptureAnswer:
+    """Return what was captured with the memories' ids as the project shows them."""
+    shown = uids.shown(place, [each.id for each in report.kept])
+    return CaptureAnswer(
+        kept=[
+            ShownCaptured(uid=uid, **asdict(each))
+            for each, uid in zip(report.kept, shown, strict=True)
+        ],
+        dropped=list(report.dropped),
+        redactions=report.redactions,
+        steering=list(report.steering),
+    )
+
+
+def read_said(messages: Sequence[SaidMessage]) -> list[dict[str, Any]]:
+    """Return messages in the form that a capture takes."""
+    return [each.model_dump(exclude_none=True) for each in messages]
+
+
+# Revisions, states and profiles on the wire.
+
+_LONGEST_TOPIC = 10_000
+_LONGEST_WAIT = 60.0
+Limit = Annotated[int, Field(ge=1, le=MOST_RESULTS)]
+
+
+class Supersede(InProject):
+    """Which memory takes the place of which."""
+
+    old: Annotated[IdOrEmpty, Field(description="The memory that holds no more.", min_length=1)]
+    by: Annotated[IdOrEmpty, Field(description="The one that takes its place.", min_length=1)]
+    kind: RevisionKind = "replaces"
+    at: Annotated[
+        Moment | None, Field(description="Since when; null for when the newer one happened.")
+    ] = None
+
+
+class Unsupersede(InProject):
+    """A decision, or all of a batch."""
+
+    revision: str | None = None
+    batch: str | None = None
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        if (self.revision is None) == (self.batch is None):
+            raise ValueError("give revision or batch, and not both")
+        return self
+
+
+class ListConflicts(InProject):
+    """Decisions that wait for somebody to look."""
+
+    scan: Annotated[bool, Field(description="Compare all memories of the project first.")] = False
+    limit: Limit = 100
+
+
+class AskTimeline(InProject):
+    """A topic whose states are wanted."""
+
+    topic: Annotated[str, Field(max_length=_LONGEST_TOPIC, examples=["where I live"])]
+    k: Limit = 20
+    now: Moment | None = None
+
+
+class AskProfile(InProject):
+    """Whose lasting facts are wanted."""
+
+    user: str | None = None
+    k: Limit = 50
+    now: Moment | None = None
+
+
+class Settle(InProject):
+    """How long to wait."""
+
+    timeout: Annotated[float, Field(ge=0, le=_LONGEST_WAIT, description="Seconds.")] = 30.0
+
+
+class ConflictsAnswer(BaseModel):
+    """Decisions, the newest first."""
+
+    conflicts: list[Revision]
+
+
+class Undone(BaseModel):
+    """How many decisions were taken back."""
+
+    undone: int
+
+
+class Settled(BaseModel):
+    """Whether all that was written is compared with earlier memories."""
+
+    settled: bool
+
+
+class StateAnswer(BaseModel):
+    """One state of a topic."""
+
+    uid: str
+    text: str
+    since: datetime
+    until: datetime | None
+    revision: str | None
+
+
+class TimelineAnswer(BaseModel):
+    """The states of a topic, the earliest first."""
+
+    states: list[StateAnswer]
+
+
+class ProfileAnswer(BaseModel):
+    """Lasting facts and preferences, the most important first."""
+
+    profile: list[ProfileEntry]
+
+
+def show_revisions(revisions: Sequence[Revision], place: Place, uids: Uids) -> list[Revision]:
+    """Return decisions with the memories' ids as the project shows them."""
+    shown = uids.shown(place, [each for pair in revisions for each in (pair.older, pair.newer)])
+    return [
+        replace(each, older=older, newer=newer)
+        for each, older, newer in zip(revisions, shown[::2], shown[1::2], strict=True)
+    ]
+
+
+def show_states(states: Sequence[State], place: Place, uids: Uids) -> list[StateAnswer]:
+    """Return states likewise."""
+    shown = uids.shown(place, [state.memory.id for state in states])
+    return [
+        StateAnswer(
+            uid=uid,
+            text=state.memory.text,
+            since=state.since,
+            until=state.until,
+            revision=state.revision,
+        )
+        for state, uid in zip(states, shown, strict=True)
+    ]
+
+
+def show_profile(entries: Sequence[ProfileEntry], place: Place, uids: Uids) -> list[ProfileEntry]:
+    """Return lasting facts likewise."""
+    return [replace(entry, evidence=tuple(uids.shown(place, entry.evidence))) for entry in entries]
+
+
+# The endpoints.
+
+capture_router = APIRouter(prefix="/api/v2/memories", tags=["Capture"], responses=REFUSALS)
+
+
+@capture_router.post("/capture")
+def capture(request: Capture, service: TheService, caller: TheWriter) -> CaptureAnswer:
+    """Keep what is worth remembering of messages, without their secrets.
+
+    No language model is asked. Repeating the same request adds nothing.
+    """
+    place = caller.place_of(request, "write")
+    service.projects.ensure(*place.owner)
+    with service.memory(place) as memory:
+        report = memory.capture(
+            read_said(request.messages),
+            session=request.session,
+            source=request.source,
+            labels=request.labels,
+            redact=request.redact,
+            since=request.since,
+        )
+    return show_capture(report, place, service.uids)
+
 
 revisions_router = APIRouter(
     prefix="/api/v2/memories", tags=["Revisions"], responses=REFUSALS | NOT_THERE

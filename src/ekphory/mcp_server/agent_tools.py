@@ -1,0 +1,343 @@
+"""The tools for agents beside the six: what changed, pools, and whole dialogues."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ekphory.errors import InvalidInput
+from ekphory.filters.tree import Comparison, In
+from ekphory.filters.tree import Field as NamedField
+from ekphory.mcp_server.memory_tools import Remember
+from ekphory.mcp_server.tool import (
+    MOST_SHOWN,
+    Answered,
+    AnyTool,
+    Arguments,
+    McpAnswer,
+    ToolMemory,
+    format_records,
+    is_steering,
+    make_tool,
+    show_memory,
+)
+from ekphory.memory import Memory
+from ekphory.models.captures import MessageClass
+from ekphory.revise import ProfileEntry
+from ekphory.types import Revision, RevisionKind
+
+_MOST_MESSAGES = 1_000
+Most = Annotated[int, Field(ge=1, le=MOST_SHOWN, description="How many at most.")]
+
+
+def _in_words(revision: Revision) -> str:
+    sure = f"{revision.probability:.2f}"
+    return f"{revision.newer} {revision.kind} {revision.older} ({sure}, revision {revision.id})"
+
+
+# The tool `supersede`.
+
+
+class SupersedeArguments(Arguments):
+    """Which memory takes the place of which."""
+
+    old: Annotated[str, Field(description="Id of the memory that holds no more.")]
+    by: Annotated[str, Field(description="Id of the one that takes its place.")]
+    kind: RevisionKind = "replaces"
+    at: Annotated[
+        str | None,
+        Field(description="Since when, ISO 8601; since the newer memory where it is not given."),
+    ] = None
+
+
+class Superseded(McpAnswer):
+    """The decision."""
+
+    revision: Revision
+
+
+def _supersede(memory: Memory, given: SupersedeArguments) -> Answered:
+    made = memory.supersede(given.old, by=given.by, kind=given.kind, at=given.at)
+    return Answered(Superseded(revision=made), (_in_words(made),))
+
+
+# The tool `unsupersede`.
+
+
+class UnsupersedeArguments(Arguments):
+    """What to take back."""
+
+    revision: Annotated[str | None, Field(description="Id of the decision.")] = None
+    batch: Annotated[str | None, Field(description="All of this batch instead.")] = None
+
+
+class TakenBack(McpAnswer):
+    """How many decisions."""
+
+    undone: int
+
+
+def _unsupersede(memory: Memory, given: UnsupersedeArguments) -> Answered:
+    undone = memory.unsupersede(revision=given.revision, batch=given.batch)
+    return Answered(TakenBack(undone=undone), (f"{undone:,} taken back.",))
+
+
+# The tool `conflicts`.
+
+
+class ConflictsArguments(Arguments):
+    """How many."""
+
+    limit: Most = 20
+
+
+class Conflicts(McpAnswer):
+    """Decisions that wait, the newest first."""
+
+    conflicts: list[Revision]
+
+
+def _conflicts(memory: Memory, given: ConflictsArguments) -> Answered:
+    found = memory.conflicts(limit=given.limit)
+    lines = [_in_words(each) for each in found] or ["No conflicts."]
+    return Answered(Conflicts(conflicts=list(found)), tuple(lines))
+
+
+# The tool `timeline`.
+
+
+class TimelineArguments(Arguments):
+    """Which topic."""
+
+    topic: Annotated[str, Field(description="Words that name it, such as: where the user lives.")]
+    k: Most = 20
+
+
+class ToolState(ToolMemory):
+    """One state of the topic."""
+
+    since: datetime
+    until: Annotated[datetime | None, Field(description="Null where it holds still.")] = None
+    revision: str | None = None
+
+
+class Timeline(McpAnswer):
+    """The states, the earliest first."""
+
+    states: list[ToolState]
+
+
+def _timeline(memory: Memory, given: TimelineArguments) -> Answered:
+    states = [
+        state
+        for state in memory.timeline(given.topic, k=given.k)
+        if not is_steering(state.memory.text)
+    ]
+    spans = [
+        f"Index {place}: {state.since:%Y-%m-%d} to "
+        + ("now" if state.until is None else f"{state.until:%Y-%m-%d}")
+        for place, state in enumerate(states, start=1)
+    ]
+    shown = [
+        ToolState(
+            **show_memory(state.memory).model_dump(),
+            since=state.since,
+            until=state.until,
+            revision=state.revision,
+        )
+        for state in states
+    ]
+    return Answered(
+        Timeline(states=shown), (format_records(state.memory for state in states), *spans)
+    )
+
+
+# The tool `profile`.
+
+
+class ProfileArguments(Arguments):
+    """Whose."""
+
+    user: Annotated[str | None, Field(description="Null for all that is seen here.")] = None
+    k: Most = 50
+
+
+class Profile(McpAnswer):
+    """Lasting facts and preferences that hold, the most important first."""
+
+    profile: list[ProfileEntry]
+
+
+def _profile(memory: Memory, given: ProfileArguments) -> Answered:
+    facts = [
+        entry for entry in memory.profile(user=given.user, k=given.k) if not is_steering(entry.text)
+    ]
+    latest = tuple(entry.evidence[0] for entry in facts)
+    told = memory.list(filter=In(NamedField("id"), latest), limit=MOST_SHOWN) if latest else []
+    return Answered(
+        Profile(profile=facts), (format_records(told), f"{len(facts):,} lasting facts.")
+    )
+
+
+class MadeMemory(McpAnswer):
+    """The memory that was made."""
+
+    id: str
+
+
+# The tool `learn_mistake`.
+
+
+class MistakeArguments(Arguments):
+    """What went wrong, and what to do instead."""
+
+    what: Annotated[str, Field(description="What went wrong, in one or two sentences.")]
+    fix: Annotated[str, Field(description="How it is put right, or avoided the next time.")]
+    shared: Annotated[
+        bool, Field(description="Whether all agents of the project are to know it.")
+    ] = False
+
+
+def _learn_mistake(memory: Memory, given: MistakeArguments) -> Answered:
+    made = memory.learn_mistake(given.what, fix=given.fix, shared=given.shared)
+    return Answered(MadeMemory(id=made), (f"Remembered as {made}.",))
+
+
+# The tool `promote`.
+
+
+class PromoteArguments(Arguments):
+    """Which memory, and where it is to be seen."""
+
+    id: Annotated[str, Field(description="Id of the memory; recall and list tell it.")]
+    # Rules enter every later prompt, and so only people add them.
+    pool: Literal["shared_knowledge", "shared_mistakes"] = "shared_knowledge"
+
+
+def _promote(memory: Memory, given: PromoteArguments) -> Answered:
+    made = memory.promote(given.id, pool=given.pool)
+    return Answered(MadeMemory(id=made), (f"All agents of the project find it as {made}.",))
+
+
+# The tool `capture`.
+
+
+class ToolMessage(Arguments):
+    """One message of a dialogue."""
+
+    role: Literal["user", "assistant", "tool"] = "user"
+    content: str
+    at: Annotated[str | None, Field(description="ISO 8601.")] = None
+
+
+class CaptureArguments(Arguments):
+    """A dialogue."""
+
+    messages: Annotated[list[ToolMessage], Field(min_length=1, max_length=_MOST_MESSAGES)]
+    session: str | None = None
+
+
+class CapturedMemory(McpAnswer):
+    """One memory that was made of messages."""
+
+    id: str
+    kind: MessageClass
+    evidence: list[int]
+
+
+class CapturedMemories(McpAnswer):
+    """What was kept, and how many secrets were cut out."""
+
+    kept: list[CapturedMemory]
+    redactions: int
+
+
+def _capture(memory: Memory, given: CaptureArguments) -> Answered:
+    messages = [each.model_dump(exclude_none=True) for each in given.messages]
+    report = memory.capture(messages, session=given.session)
+    kept = [
+        CapturedMemory(id=each.id, kind=each.class_, evidence=list(each.evidence))
+        for each in report.kept
+    ]
+    told = f"{len(kept):,} memories of {len(messages):,} messages."
+    return Answered(CapturedMemories(kept=kept, redactions=report.redactions), (told,))
+
+
+# The tool `related`.
+
+
+class RelatedArguments(Arguments):
+    """To which memory, or from which file."""
+
+    id: Annotated[str | None, Field(description="Memories that are like this one.")] = None
+    path: Annotated[str | None, Field(description="Memories from this file instead.")] = None
+    k: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10
+
+
+class Related(McpAnswer):
+    """Memories, the nearest or the newest first."""
+
+    memories: list[ToolMemory]
+
+
+def _related(memory: Memory, given: RelatedArguments) -> Answered:
+    if given.path is not None:
+        condition = Comparison(NamedField("path"), "eq", given.path)
+        found = memory.list(filter=condition, limit=given.k)
+    elif given.id is not None:
+        asked = memory.get(given.id)
+        result = memory.search(asked.text, k=given.k + 1)
+        found = [hit.memory for hit in result.hits if hit.id != asked.id][: given.k]
+    else:
+        raise InvalidInput("id", None, "names nothing", "Name a memory by id, or a file by path")
+    kept = [record for record in found if not is_steering(record.text)]
+    return Answered(Related(memories=list(map(show_memory, kept))), (format_records(kept),))
+
+
+# The tool `remember_many`: keep up to a hundred at once.
+
+
+class RememberMany(Arguments):
+    """Memories to keep."""
+
+    memories: Annotated[list[Remember], Field(min_length=1, max_length=100)]
+
+
+class RefusedMemory(McpAnswer):
+    """One that was not kept."""
+
+    index: Annotated[int, Field(description="Its place among those given, from 0.")]
+    problem: str
+
+
+class RememberedMany(McpAnswer):
+    """What became of them."""
+
+    added: int
+    already_there: int
+    refused: list[RefusedMemory]
+
+
+def _remember_many(memory: Memory, given: RememberMany) -> Answered:
+    records = [each.model_dump(exclude_none=True) for each in given.memories]
+    report = memory.add_many(records)
+    refused = [RefusedMemory(index=each.index, problem=each.message) for each in report.failed]
+    data = RememberedMany(added=report.added, already_there=report.skipped, refused=refused)
+    told = f"{report.added} remembered, {report.skipped} already there, {len(refused)} refused."
+    return Answered(data, (told,))
+
+
+AGENT_TOOLS: tuple[AnyTool, ...] = (
+    make_tool("supersede", SupersedeArguments, _supersede, Superseded, effect="changes"),
+    make_tool("unsupersede", UnsupersedeArguments, _unsupersede, TakenBack, effect="changes"),
+    make_tool("conflicts", ConflictsArguments, _conflicts, Conflicts),
+    make_tool("timeline", TimelineArguments, _timeline, Timeline),
+    make_tool("profile", ProfileArguments, _profile, Profile),
+    make_tool("learn_mistake", MistakeArguments, _learn_mistake, MadeMemory, effect="adds"),
+    make_tool("promote", PromoteArguments, _promote, MadeMemory, effect="adds"),
+    make_tool("capture", CaptureArguments, _capture, CapturedMemories, effect="adds"),
+    make_tool("related", RelatedArguments, _related, Related),
+    make_tool("remember_many", RememberMany, _remember_many, RememberedMany, effect="adds"),
+)

@@ -6,11 +6,11 @@ from ekphory.errors import DatasetError
 from ekphory_lab.evaluation.runner import silent
 from ekphory_lab.evaluation.state_changes import (
     AskedState,
-    held_back_scenarios,
     judge_state,
     measure_state_changes,
     read_state_scenarios,
 )
+from ekphory_lab.training.changes import held_back_scenarios
 
 MOVED = {
     "id": "home",

@@ -332,8 +332,9 @@ def changes(
 ) -> None:
     """Ask for facts that changed, and tell whether the asked state is first and above the other."""
     from ekphory_lab.evaluation import state_changes as states
+    from ekphory_lab.training.changes import held_back_scenarios
 
-    scenarios = states.held_back_scenarios() if data is None else states.read_state_scenarios(data)
+    scenarios = held_back_scenarios() if data is None else states.read_state_scenarios(data)
     with step_bar() as progress:
         reports = [
             states.measure_state_changes(scenarios, preset=each, progress=progress)

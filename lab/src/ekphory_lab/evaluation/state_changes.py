@@ -1,7 +1,6 @@
 """Whether searches rank facts that changed: the asked state first, and above the other one.
 
-Scenarios are of the form of `updates_dev` (one JSON object a line), or those that were written for
-training and held back.
+Scenarios are of the form of `updates_dev`: one JSON object a line.
 """
 
 from __future__ import annotations
@@ -9,19 +8,16 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from ekphory import Memory
 from ekphory.errors import DatasetError
-from ekphory.types import SUPERSEDING
 from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.evaluation.tables import ReportTable
-from ekphory_lab.training.changes import PLAIN, Scenario, read_scenarios, scenarios_for
 
 DEPTH = 10
 FIGURES = ("first@1", "above", "stale@1", "found@3")
@@ -97,41 +93,6 @@ def _scenario_of(row: Mapping[str, Any]) -> StateScenario:
     return StateScenario(row["id"], row["kind"], memories, row["now"], questions)
 
 
-def held_back_scenarios() -> list[StateScenario]:
-    """Return the plain scenarios that no reader was trained or fitted on.
-
-    A question's answers should stand above the statements that they supersede, or that supersede
-    them where an earlier state is asked for.
-    """
-    plain = [each for each in read_scenarios() if each.name.startswith(PLAIN)]
-    return [_from_written(each) for each in scenarios_for("held back", plain)]
-
-
-def _from_written(scenario: Scenario) -> StateScenario:
-    ended = [pair for pair, kind in scenario.relations.items() if kind in SUPERSEDING]
-    memories = tuple(
-        {"id": key, "text": each.text, "at": each.at.isoformat(), "producer": each.producer}
-        for key, each in scenario.statements.items()
-    )
-    last = max(each.at for each in scenario.statements.values())
-    questions = tuple(
-        AskedState(
-            each.text,
-            each.answers,
-            tuple(
-                (old, new) if each.is_past else (new, old)
-                for old, new in ended
-                if (old if each.is_past else new) in each.answers
-                and (new if each.is_past else old) not in each.answers
-            ),
-            each.is_past,
-        )
-        for each in scenario.questions
-    )
-    now = (last + timedelta(days=7)).isoformat()
-    return StateScenario(scenario.name, scenario.shape, memories, now, questions)
-
-
 @dataclass(frozen=True, slots=True)
 class StateReport:
     """Shares over questions, by group: `all`, `past`, `present` and each kind.
@@ -155,22 +116,25 @@ def measure_state_changes(
     with tempfile.TemporaryDirectory() as root:
         for number, scenario in enumerate(scenarios):
             with Memory(f"{root}/store", project=f"p{number}", preset=preset) as memory:
-                for question, judged in _ask(memory, scenario):
-                    for group in ("all", scenario.kind, "past" if question.is_past else "present"):
-                        rows[group].append(judged)
+                judged = _ask(memory, scenario)
+            for group, row in judged:
+                rows[group].append(row)
             progress(preset, number + 1, len(scenarios))
     figures = {group: {name: _mean(name, each) for name in FIGURES} for group, each in rows.items()}
     return StateReport(preset, {group: len(each) for group, each in rows.items()}, figures)
 
 
-def _ask(
-    memory: Memory, scenario: StateScenario
-) -> Iterable[tuple[AskedState, Mapping[str, list[bool]]]]:
+def _ask(memory: Memory, scenario: StateScenario) -> list[tuple[str, Mapping[str, list[bool]]]]:
+    """Return what is right of each question, by every group that it belongs to."""
     memory.add_many(scenario.memories)
     memory.settle(timeout=120)
+    judged: list[tuple[str, Mapping[str, list[bool]]]] = []
     for question in scenario.questions:
         found = memory.search(question.text, k=DEPTH, now=scenario.now)
-        yield question, judge_state(question, [hit.id for hit in found])
+        row = judge_state(question, [hit.id for hit in found])
+        tense = "past" if question.is_past else "present"
+        judged += [(group, row) for group in ("all", scenario.kind, tense)]
+    return judged
 
 
 def judge_state(question: AskedState, hits: Sequence[str]) -> dict[str, list[bool]]:

@@ -9,14 +9,15 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Literal, get_args
 
 from ekphory.errors import DatasetError
 from ekphory.models.changes import CHANGE_KINDS, ChangeKind, StatementPair
-from ekphory.types import MemoryRecord
+from ekphory.types import SUPERSEDING, MemoryRecord
+from ekphory_lab.evaluation.state_changes import AskedState, StateScenario
 
 CHANGES = Path(__file__).parent / "changes"
 Part = Literal["training", "fitting", "held back"]
@@ -117,6 +118,41 @@ def pairs_for(
             pairs = [pair for place, pair in enumerate(pairs) if place not in dropped]
         found += pairs
     return found
+
+
+def held_back_scenarios() -> list[StateScenario]:
+    """Return the plain scenarios that no reader was trained or fitted on.
+
+    A question's answers should stand above the statements that they supersede, or that supersede
+    them where an earlier state is asked for.
+    """
+    plain = [each for each in read_scenarios() if each.name.startswith(PLAIN)]
+    return [_from_written(each) for each in scenarios_for("held back", plain)]
+
+
+def _from_written(scenario: Scenario) -> StateScenario:
+    ended = [pair for pair, kind in scenario.relations.items() if kind in SUPERSEDING]
+    memories = tuple(
+        {"id": key, "text": each.text, "at": each.at.isoformat(), "producer": each.producer}
+        for key, each in scenario.statements.items()
+    )
+    last = max(each.at for each in scenario.statements.values())
+    questions = tuple(
+        AskedState(
+            each.text,
+            each.answers,
+            tuple(
+                (old, new) if each.is_past else (new, old)
+                for old, new in ended
+                if (old if each.is_past else new) in each.answers
+                and (new if each.is_past else old) not in each.answers
+            ),
+            each.is_past,
+        )
+        for each in scenario.questions
+    )
+    now = (last + timedelta(days=7)).isoformat()
+    return StateScenario(scenario.name, scenario.shape, memories, now, questions)
 
 
 def count_kinds(pairs: Sequence[LabelledPair]) -> dict[ChangeKind, int]:

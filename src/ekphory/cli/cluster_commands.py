@@ -21,45 +21,42 @@ from ekphory.cli.server_commands import (
 from ekphory.cli.transfer_commands import print_import_report
 from ekphory.scope import Scope
 
-_bulk_option = partial(typer.Option, metavar="N")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFlags:
-    """What a store of shards is made of, and on what it runs."""
+    """What a store of shards is made of, and on what it runs.
 
-    shards: Annotated[
-        int | None, _bulk_option(help="Shards of a new store, for its whole life [16].")
-    ] = None
-    cpus: Annotated[
-        int | None, _bulk_option(help="Processors of this machine; by default all.")
-    ] = None
+    Attributes:
+        shards (N): Shards of a new store, for its whole life [16].
+        cpus (N): Processors of this machine; by default all.
+    """
+
+    shards: int | None = None
+    cpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkFlags:
-    """Where a bulk import goes."""
+    """Where a bulk import goes.
+
+    Attributes:
+        org: Organisation of every record.
+        project: Project of every record.
+        failures (FILE): Where to list what failed; else ekphory-failed/PATH.jsonl beside it.
+    """
 
     store: Annotated[
         str,
         typer.Option(metavar="URI", help="s3://…, gs://…, az://…, or a directory that all share."),
     ]
-    org: Annotated[str | None, typer.Option(help="Organisation of every record.")] = None
-    project: Annotated[str | None, typer.Option(help="Project of every record.")] = None
-    failures: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where to list what failed; else ekphory-failed/PATH.jsonl beside it.",
-        ),
-    ] = None
+    org: str | None = None
+    project: str | None = None
+    failures: Path | None = None
 
 
 @command
 def import_in_bulk(
-    uri: Annotated[
-        str, typer.Argument(help="File or folder of .jsonl or .parquet, here or on object storage.")
-    ],
+    uri: str,
     given: BulkFlags,
     cluster: ClusterFlags,
     output: OutputOptions,
@@ -68,6 +65,9 @@ def import_in_bulk(
 
     Without `RAY_ADDRESS` all of it runs here. Run again, after an interruption or later, it adds
     what is missing. The exit code is 1 when a record was refused; all others are imported.
+
+    Args:
+        uri: File or folder of .jsonl or .parquet, here or on object storage.
     """
     from ekphory.cluster.bulk import BulkOptions
     from ekphory.cluster.bulk import import_in_bulk as run

@@ -12,9 +12,8 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.rule import Rule
@@ -215,14 +214,14 @@ def _ask(memory: Memory, question: DemoQuestion) -> DemoAnswer:
 @command
 def demo(
     output: OutputOptions,
-    keep: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Keep the store in this directory; else it is deleted."),
-    ] = None,
+    keep: Path | None = None,
 ) -> None:
     """Remember a bundled conversation and search it, in a store of its own.
 
     Touches none of your stores. With --keep you can go on asking it.
+
+    Args:
+        keep (DIR): Keep the store in this directory; else it is deleted.
     """
     from ekphory.memory import Memory
 

@@ -26,21 +26,21 @@ _NowOption = Annotated[
 
 @command
 def supersede(
-    old: Annotated[str, typer.Argument(metavar="ID", help="The memory that holds no more.")],
+    old: str,
     where: StoreOptions,
     output: OutputOptions,
     by: Annotated[str, typer.Option(metavar="ID", help="The memory that takes its place.")],
-    kind: Annotated[
-        str, typer.Option(help="replaces, corrects, ends, restates, excepts or plans.")
-    ] = "replaces",
-    at: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Since when, ISO 8601; else since the newer memory."),
-    ] = None,
+    kind: str = "replaces",
+    at: str | None = None,
 ) -> None:
     """Say that one memory takes the place of another; both are kept.
 
     Searches put the older one below the newer one from then on. `unsupersede` takes it back.
+
+    Args:
+        old (ID): The memory that holds no more.
+        kind: replaces, corrects, ends, restates, excepts or plans.
+        at (TIME): Since when, ISO 8601; else since the newer memory.
     """
     with open_existing(where) as memory:
         made = memory.supersede(old, by=by, kind=cast("RevisionKind", kind), at=at)
@@ -55,11 +55,13 @@ def unsupersede(
     revision: Annotated[
         str | None, typer.Argument(metavar="[REVISION]", help="The decision.", show_default=False)
     ] = None,
-    batch: Annotated[
-        str | None, typer.Option(metavar="BATCH", help="All decisions of this batch instead.")
-    ] = None,
+    batch: str | None = None,
 ) -> None:
-    """Take back a decision on what supersedes what, or set a conflict aside."""
+    """Take back a decision on what supersedes what, or set a conflict aside.
+
+    Args:
+        batch (BATCH): All decisions of this batch instead.
+    """
     with open_existing(where) as memory:
         count = memory.unsupersede(revision=revision, batch=batch)
     noun = "decision" if count == 1 else "decisions"
@@ -70,15 +72,17 @@ def unsupersede(
 def conflicts(
     where: StoreOptions,
     output: OutputOptions,
-    scan: Annotated[
-        bool,
-        typer.Option("--scan", help="Compare all memories of the scope first; takes a while."),
-    ] = False,
-    limit: Annotated[int, typer.Option(help="How many to show.")] = 100,
+    *,
+    scan: bool = False,
+    limit: int = 100,
 ) -> None:
     """List memories that may contradict others, where it is not sure enough to act.
 
     Confirm one with `supersede`, set one aside with `unsupersede`.
+
+    Args:
+        scan: Compare all memories of the scope first; takes a while.
+        limit: How many to show.
     """
     with open_existing(where) as memory, step_bar() as show:
         found = memory.conflicts(scan=scan, limit=limit, on_progress=partial(show, "comparing"))
@@ -96,13 +100,17 @@ def conflicts(
 
 @command
 def timeline(
-    topic: Annotated[str, typer.Argument(help="Words that name it, such as: where I live.")],
+    topic: str,
     where: StoreOptions,
     output: OutputOptions,
     k: Annotated[int, typer.Option("--k", "-k", help="Most states, the newest ones.")] = 20,
     now: _NowOption = None,
 ) -> None:
-    """Show the states of a topic in the order in which they held."""
+    """Show the states of a topic in the order in which they held.
+
+    Args:
+        topic: Words that name it, such as: where I live.
+    """
     with open_existing(where) as memory:
         states = memory.timeline(topic, k=k, now=now)
     if output.json:
@@ -135,11 +143,13 @@ def profile(
 def settle(
     where: StoreOptions,
     output: OutputOptions,
-    timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Give up waiting after so long.")
-    ] = None,
+    timeout: float | None = None,
 ) -> None:
-    """Wait until everything that was written is compared with earlier memories."""
+    """Wait until everything that was written is compared with earlier memories.
+
+    Args:
+        timeout (SECONDS): Give up waiting after so long.
+    """
     with open_existing(where) as memory:
         memory.settle(timeout)
     print_result(output, {"settled": True}, "All memories are compared.")

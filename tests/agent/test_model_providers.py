@@ -9,7 +9,7 @@ from tests.services.wire import running_service
 
 from ekphory.agent.provider import AgentOptions, AgentSettings, LanguageModel
 from ekphory.memory import AsyncMemory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 from .rembrandt import COMPARISON, NOW, SINGLE, THREE_HOPS
 from .scripted_models import SCRIPTS, AnthropicScript, OpenAIScript

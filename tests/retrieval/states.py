@@ -11,7 +11,7 @@ from tests.store.store_contract import CONTRACT_IDENTITY, contract_record, contr
 from ekphory.retrieval.pipeline import Candidates, SearchRequest, SearchResources, SearchState
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.scope import Scope
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory.write import compute_thread
 
 NOW = 1_800_000_000_000_000

@@ -33,14 +33,6 @@ from ekphory.cli.command import (
     result_console,
 )
 from ekphory.cli.demo import demo
-from ekphory.cli.revision_commands import (
-    conflicts,
-    profile,
-    settle,
-    supersede,
-    timeline,
-    unsupersede,
-)
 from ekphory.cli.search_commands import ask, get, history, list_memories, search
 from ekphory.cli.server_commands import (
     create_key,
@@ -57,9 +49,15 @@ from ekphory.cli.transfer_commands import backup, export_memories, import_record
 from ekphory.cli.write_commands import (
     add,
     add_rule,
+    conflicts,
     forget,
     learn_mistake,
+    profile,
     promote,
+    settle,
+    supersede,
+    timeline,
+    unsupersede,
     update,
 )
 

@@ -18,6 +18,7 @@ from ekphory.types import Hit
 
 if TYPE_CHECKING:
     from ekphory.models.reranker import RerankingModel
+    from ekphory.resources import LanguageModel
 
 
 # Why a session cannot go on; each fault ends it with plain search and the evidence so far.
@@ -52,25 +53,6 @@ class SessionFault(EkphoryError):
 
 ProviderName = Literal["local", "openai", "anthropic"]
 OpenAIEnvironment = Literal["local", "container_auto"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageModel:
-    """An entry of `resources.language_models`, as far as the agent needs it.
-
-    Attributes:
-        id: Its name in the configuration.
-        provider: What it speaks: `openai-responses` and the like.
-        model: The model's name at the service.
-        api_key: The service's key; never shown.
-        base_url: The service's address; None for the provider's own.
-    """
-
-    id: str
-    provider: str
-    model: str
-    api_key: str | None = field(default=None, repr=False)
-    base_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Parts for tests, ours and those of people who build on ekphory.
 
-`HashEmbedder`, `OverlapReranker` and `ScriptedChat` stand in for models and need no weights; `reranker_contract` holds what every reranker must pass.
+`HashEmbedder`, `OverlapReranker` and `ScriptedChat` stand in for models and need no weights;
+`reranker_contract` holds what every reranker must pass.
 """
 
 from __future__ import annotations

@@ -7,24 +7,28 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ekphory.agent.llm_bundle import AgentSpec, BundleDirectory, zip_skill
 from ekphory.agent.llm_dialogue import (
     DESCRIPTION,
     PARAMETERS,
     SHELL,
+    AgentSpec,
+    BundleDirectory,
     ModelFault,
     ModelTurn,
     RawOutput,
     ToolAnswer,
     ToolCall,
     translate_errors,
+    zip_skill,
 )
-from ekphory.agent.provider import NAME, AgentSettings, LanguageModel
+from ekphory.agent.provider import NAME, AgentSettings
 from ekphory.errors import MissingExtra
 
 if TYPE_CHECKING:
     from anthropic.types import Message
     from openai.types.responses import Response, ResponseFunctionShellToolCall
+
+    from ekphory.resources import LanguageModel
 
 
 _log = logging.getLogger("ekphory.agent")

@@ -15,12 +15,14 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ekphory.agent.dialogues import AnthropicDialogue, OpenAIDialogue
-from ekphory.agent.llm_bundle import AgentSpec, lay_out, load_spec
 from ekphory.agent.llm_dialogue import (
+    AgentSpec,
     ModelFault,
     ModelTurn,
     ToolAnswer,
     ToolCalls,
+    lay_out,
+    load_spec,
 )
 from ekphory.agent.provider import (
     AgentSettings,
@@ -31,15 +33,16 @@ from ekphory.agent.provider import (
     SessionFault,
     SessionOutcome,
     normalise_query,
+    tell_thread,
 )
 from ekphory.agent_trace import (
     BRANCH,
-    BranchEnded,
     BranchStarted,
     EventLog,
     HopResolved,
     ModelAnswered,
     ModelRetried,
+    Route,
     RouteChosen,
 )
 from ekphory.errors import InvalidInput
@@ -310,27 +313,14 @@ class SessionLoop:
         """Tell the way that the session took, and its hops."""
         searches = self.calls.tool.found
         is_chain = len(searches) > 1 or len(words.hops) > 1
-        self.log.add(
-            RouteChosen(
-                route="coq" if is_chain else "memmachine_search",
-                reason_code="model",
-                reason_note=f"the model made {len(searches)} searches",
-            )
-        )
+        route: Route = "coq" if is_chain else "memmachine_search"
+        note = f"the model made {len(searches)} searches"
+        self.log.add(RouteChosen(route=route, reason_code="model", reason_note=note))
         if not is_chain:
             return
         self.log.add(BranchStarted(branch=1, query=question), actor=BRANCH)
-        for hop in words.hops:
-            self.log.add(hop, actor=BRANCH)
-        self.log.add(
-            BranchEnded(
-                branch=1,
-                query=question,
-                status="success" if status == "success" and words.sufficient else "failed",
-                memories=len({each for hop in words.hops for each in hop.memory_ids}),
-            ),
-            actor=BRANCH,
-        )
+        is_resolved = status == "success" and words.sufficient
+        tell_thread(self.log, question, words.hops, is_resolved=is_resolved)
 
     @property
     def _budget(self) -> Budget:

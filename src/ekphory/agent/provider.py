@@ -10,9 +10,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
-from ekphory.agent_trace import TOP_LEVEL, EventLog, Listener, StageResults, ToolReturned
+from ekphory.agent_trace import (
+    BRANCH,
+    TOP_LEVEL,
+    BranchEnded,
+    EventLog,
+    HopResolved,
+    Listener,
+    StageResults,
+    ToolReturned,
+)
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.types import Hit
 
@@ -280,9 +290,10 @@ class SearchTool:
         """
         call = self.budget.spend_call()
         self.log.step = call
+        told = partial(ToolReturned, call=call)
         refusal = self._refusal(query)
         if refusal is not None:
-            returned = ToolReturned(call=call, query=query[:200], status="refused", summary=refusal)
+            returned = told(query=query[:200], status="refused", summary=refusal)
             self.log.add(returned, actor=actor)
             raise QueryRefused(refusal)
         self._asked.add(normalise_query(query))
@@ -290,19 +301,13 @@ class SearchTool:
         try:
             hits = tuple(self.search(query))
         except EkphoryError as error:
-            returned = ToolReturned(call=call, query=query, status="failed", summary=str(error))
+            returned = told(query=query, status="failed", summary=str(error))
             self.log.add(returned, actor=actor)
             raise SessionFault("downstream_tool_failure", str(error)) from error
         self.found.append(QueryHits(query, hits))
-        returned = ToolReturned(
-            call=call,
-            query=query,
-            status="success",
-            summary=f"episodes={len(hits)}",
-            memory_ids=tuple(hit.id for hit in hits),
-            milliseconds=(time.perf_counter() - started) * 1000,
-        )
-        self.log.add(returned, actor=actor)
+        ids, took = tuple(hit.id for hit in hits), (time.perf_counter() - started) * 1000
+        found = {"summary": f"episodes={len(hits)}", "memory_ids": ids, "milliseconds": took}
+        self.log.add(told(query=query, status="success", **found), actor=actor)
         return hits
 
     def _refusal(self, query: str) -> str | None:
@@ -320,6 +325,23 @@ def normalise_query(query: str) -> str:
     decomposed = unicodedata.normalize("NFKD", query.casefold())
     written = "".join(mark for mark in decomposed if not unicodedata.combining(mark))
     return " ".join(_WORD.findall(written)) or query.strip()
+
+
+def tell_thread(
+    log: EventLog,
+    query: str,
+    hops: Sequence[HopResolved],
+    *,
+    branch: int = 1,
+    is_resolved: bool,
+    retries: int = 0,
+) -> None:
+    """Tell what was found for a thread of the question, and that it has ended."""
+    for hop in hops:
+        log.add(hop, actor=BRANCH)
+    memories = len({each for hop in hops for each in hop.memory_ids})
+    told = {"branch": branch, "query": query, "memories": memories, "retries": retries}
+    log.add(BranchEnded(status="success" if is_resolved else "failed", **told), actor=BRANCH)
 
 
 # How a session ended.

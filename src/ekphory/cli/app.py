@@ -22,7 +22,6 @@ from ekphory.cli.capture_commands import (
     show_hooks,
     uninstall_hook,
 )
-from ekphory.cli.cluster_commands import import_in_bulk, serve_cluster
 from ekphory.cli.command import (
     AddedCommands,
     CommandGroup,
@@ -36,10 +35,12 @@ from ekphory.cli.demo import demo
 from ekphory.cli.search_commands import ask, get, history, list_memories, search
 from ekphory.cli.server_commands import (
     create_key,
+    import_in_bulk,
     list_keys,
     mcp,
     revoke_key,
     serve,
+    serve_cluster,
     show_daemon,
     stop_daemon,
 )

@@ -332,8 +332,7 @@ def capture_noted(where: StoreOptions, output: OutputOptions) -> None:
 
 def _start_capture(state: HookState, open_store: Any, where: StoreOptions) -> None:  # noqa: ANN401
     """Capture what waits, in a thread of this process or in a process of its own."""
-    from ekphory.hooks.running import capture_waiting
-    from ekphory.hooks.worker import find_worker
+    from ekphory.hooks.running import capture_waiting, find_worker
     from ekphory.resident import start_once
 
     try:

@@ -121,9 +121,7 @@ def reembed(
 def _print_findings(
     path: str, findings: tuple[Finding, ...], verification: Verification | None
 ) -> None:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    table = Table.grid(word_column(), Column(overflow="fold"), padding=(0, 1))
     said = [(finding.state, finding.sentence) for finding in findings]
     for state, sentence in (*said, *_describe_verification(verification)):
         mark, style = _MARKS[state]

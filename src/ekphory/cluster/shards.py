@@ -31,7 +31,7 @@ from ekphory.memory import Memory
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
 from ekphory.models.reranker import RerankingModel
 from ekphory.retrieval.lexical import TERMS_VERSION
-from ekphory.scope import DEFAULT_NAME, Scope
+from ekphory.scope import DEFAULT_NAME, SCOPE_FIELDS, Scope
 from ekphory.service.handles import FEATURES
 from ekphory.store.lance import LanceStore, reserve_root
 from ekphory.store.ledger import Ledger
@@ -138,7 +138,9 @@ class ShardLease:
         until = time.monotonic() + 2 * self._seconds
         epoch = self._next(until)
         begun = time.monotonic()
-        while not self._objects.put_new(self._name(epoch), self._content(self._seconds)):
+        while not self._objects.put_new(
+            self._name(epoch), self._content(time.time() + self._seconds)
+        ):
             epoch = self._next(until)
             begun = time.monotonic()
         # It may have been renewed between the look at it and the next epoch.
@@ -190,12 +192,10 @@ class ShardLease:
             ) from error
 
     def _put(self, epoch: int, *, until: float) -> None:
-        self._objects.put(
-            self._name(epoch), json.dumps(asdict(_Lease(self._holder, until))).encode()
-        )
+        self._objects.put(self._name(epoch), self._content(until))
 
-    def _content(self, seconds: float) -> bytes:
-        return json.dumps(asdict(_Lease(self._holder, time.time() + seconds))).encode()
+    def _content(self, until: float) -> bytes:
+        return json.dumps(asdict(_Lease(self._holder, until))).encode()
 
     def _name(self, epoch: int) -> str:
         return f"{self._folder}/{epoch:012}"
@@ -383,13 +383,7 @@ def open_memory(
     """
     bound = scope or Scope()
     shards = open_shards(uri, embedder)
-    names = {
-        "org": bound.org,
-        "project": bound.project,
-        "agent": bound.agent,
-        "user": bound.user,
-        "session": bound.session,
-    }
+    names = {name: getattr(bound, name) for name in SCOPE_FIELDS}
     if bound.org is not None and bound.project is not None:
         with hold_shard(shards, shards.find(bound.org, bound.project), embedder) as engine:
             return Memory(engine.uri, embedder=embedder, reranker=reranker, **names)

@@ -366,14 +366,13 @@ class ModelProvider:
         Raises:
             SessionFault: It cannot go on.
         """
-        settings, model = self._settings, self._settings.llm_model
-        spec = self._specs[0]
-        if self.name == "anthropic" or model is None:
+        settings, spec = self._settings, self._specs[0]
+        if self.name == "anthropic" or settings.llm_model is None:
             calls = ToolCalls(tool, spec.max_return_len)
-            dialogue = AnthropicDialogue(question, settings, self._specs)
-            return SessionLoop(dialogue, calls, log, spec, settings).run(question)
+            anthropic = AnthropicDialogue(question, settings, self._specs)
+            return SessionLoop(anthropic, calls, log, spec, settings).run(question)
         with lay_out(self._specs, settings.agent_native_bundle_root) as bundle:
             local = settings.openai_native_agent_environment == "local"
             calls = ToolCalls(tool, spec.max_return_len, bundle if local else None)
-            dialogue = OpenAIDialogue(question, model, settings, bundle)
-            return SessionLoop(dialogue, calls, log, spec, settings).run(question)
+            openai = OpenAIDialogue(question, settings.llm_model, settings, bundle)
+            return SessionLoop(openai, calls, log, spec, settings).run(question)

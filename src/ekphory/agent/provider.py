@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -20,6 +20,7 @@ from ekphory.agent_trace import (
     EventLog,
     HopResolved,
     Listener,
+    RunStatus,
     StageResults,
     ToolReturned,
 )
@@ -306,8 +307,8 @@ class SearchTool:
             raise SessionFault("downstream_tool_failure", str(error)) from error
         self.found.append(QueryHits(query, hits))
         ids, took = tuple(hit.id for hit in hits), (time.perf_counter() - started) * 1000
-        found = {"summary": f"episodes={len(hits)}", "memory_ids": ids, "milliseconds": took}
-        self.log.add(told(query=query, status="success", **found), actor=actor)
+        returned = told(query=query, status="success", summary=f"episodes={len(hits)}")
+        self.log.add(replace(returned, memory_ids=ids, milliseconds=took), actor=actor)
         return hits
 
     def _refusal(self, query: str) -> str | None:
@@ -340,8 +341,11 @@ def tell_thread(
     for hop in hops:
         log.add(hop, actor=BRANCH)
     memories = len({each for hop in hops for each in hop.memory_ids})
-    told = {"branch": branch, "query": query, "memories": memories, "retries": retries}
-    log.add(BranchEnded(status="success" if is_resolved else "failed", **told), actor=BRANCH)
+    status: RunStatus = "success" if is_resolved else "failed"
+    ended = BranchEnded(
+        branch=branch, query=query, status=status, memories=memories, retries=retries
+    )
+    log.add(ended, actor=BRANCH)
 
 
 # How a session ended.

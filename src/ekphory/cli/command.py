@@ -208,7 +208,8 @@ def spread(function: Callable[..., object]) -> inspect.Signature:
 def _make_option(
     parameter: inspect.Parameter, told: re.Match[str], panel: str | None
 ) -> ParameterInfo:
-    shown = {"metavar": told[2], "help": " ".join(told[3].split()), "rich_help_panel": panel}
+    shown: dict[str, Any] = {"metavar": told[2], "help": " ".join(told[3].split())}
+    shown["rich_help_panel"] = panel
     if parameter.default is inspect.Parameter.empty:
         return cast("ParameterInfo", typer.Argument(**shown))
     # A switch has no name by which to switch it off again.

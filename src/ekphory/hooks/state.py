@@ -136,7 +136,12 @@ class HookState:
             "SELECT id, host, session, org, project, folder, transcript, messages FROM waiting "
             "ORDER BY id"
         )
-        return [Waiting(*place, json.loads(kept) if kept else None) for *place, kept in rows]
+        waiting = []
+        for number, host, session, org, project, folder, transcript, kept in rows:
+            messages = json.loads(kept) if kept else None
+            place = (host, session, org, project, folder, transcript)
+            waiting.append(Waiting(number, *place, messages=messages))
+        return waiting
 
     def drop_waiting(self, number: int) -> None:
         """Forget what is captured now."""

@@ -158,16 +158,16 @@ def install_hook(
     place = _find_place(host, scope, config_dir)
     change = plan_install(found, place, options=_options(where))
     _apply(change, output, "installed", dry_run=dry_run)
-    if host == "codex" and not output.json and not dry_run:
-        message_console().print("In Codex, open /hooks once and trust them; before, they are off.")
-    if host == "openclaw" and not output.json and not dry_run:
-        message_console().print(_OPENCLAW_NEXT)
+    if host in _NEXT and not output.json and not dry_run:
+        message_console().print(_NEXT[host])
 
 
-_OPENCLAW_NEXT = (
-    "Run `openclaw plugins enable ekphory`, and let it read the dialogue: in openclaw.json set "
-    "plugins.entries.ekphory.hooks.allowConversationAccess to true."
-)
+_NEXT = {
+    "codex": "In Codex, open /hooks once and trust them; before, they are off.",
+    "openclaw": "Run `openclaw plugins enable ekphory`, and let it read the dialogue: in "
+    "openclaw.json set plugins.entries.ekphory.hooks.allowConversationAccess to true.",
+}
+"""What is left to do after the hooks of a tool are installed."""
 
 
 _SKILL = "ekphory-memory"

@@ -327,13 +327,11 @@ def read_payload(text: str) -> HookPayload:
         folder=Path(folder) if isinstance(folder, str) else Path.cwd(),
         prompt=prompt if isinstance(prompt, str) else "",
         transcript=Path(transcript) if isinstance(transcript, str) and transcript else None,
-        messages=_mappings(messages) if isinstance(messages, list) else None,
+        messages=[each for each in messages if isinstance(each, Mapping)]
+        if isinstance(messages, list)
+        else None,
         is_of_a_helper=bool(given.get("agent_id")) and "session_key" not in given,
     )
-
-
-def _mappings(lines: list[Any]) -> list[Mapping[str, Any]]:
-    return [line for line in lines if isinstance(line, Mapping)]
 
 
 def format_reply(host: Host, event: EventName, context: str) -> str:

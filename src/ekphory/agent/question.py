@@ -377,9 +377,6 @@ _FAMILY_SIDES = frozenset({"paternal", "maternal"})
 _MOST_BETWEEN = 3
 _THINGS = WORDS["place_words"] | WORDS["things"]
 _KINDS = _THINGS | frozenset("author director singer actor writer person people".split())
-# "Place of birth": asked for, and no step on the way.
-_ATTRIBUTES = frozenset("place date cause country year time day month manner city town".split())
-_ATTRIBUTE_OF = frozenset("birth death origin citizenship burial residence employment work".split())
 _ASKING, _RANKING = WORDS["asking"], WORDS["ranking"]
 
 
@@ -520,7 +517,7 @@ def _of_chain(items: Sequence[Item], place: int) -> tuple[list[str], int]:
     steps: list[str] = []
     while place >= 2 and items[place - 1].text in _LINKS:
         head = place - 2
-        if not is_relation(items[head].text) or _is_attribute(items, head):
+        if not is_relation(items[head].text):
             break
         step = _with_side(items, head)
         steps.append(step)
@@ -538,15 +535,6 @@ def _clause(items: Sequence[Item], place: int) -> tuple[list[str], int]:
     if determiner < 0 or items[determiner].text not in _DETERMINERS:
         return [], place
     return [items[place - 1].text], determiner
-
-
-def _is_attribute(items: Sequence[Item], place: int) -> bool:
-    return (
-        items[place].text in _ATTRIBUTE_OF
-        and place >= 2
-        and items[place - 1].text == "of"
-        and items[place - 2].text in _ATTRIBUTES
-    )
 
 
 def _coordinated(items: Sequence[Item], paths: Sequence[_Path]) -> list[_Path]:

@@ -21,7 +21,7 @@ pytest.register_assert_rewrite("tests.store.store_contract")
 
 from children.process import Child  # noqa: E402  after the rewriting
 from ekphory.memory import Memory  # noqa: E402  likewise
-from ekphory.testing.models import HashEmbedder  # noqa: E402  likewise
+from ekphory.testing import HashEmbedder  # noqa: E402  likewise
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from ekphory.catalog.projects import Project, Projects
 from ekphory.errors import InvalidInput, StoreError
 from ekphory.memory import Memory
 from ekphory.store.lance_snapshot import hold_newest_state
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 CONTENTS = "ekphory-backup.json"
 TARGETS = ("backup", "backup.tar")

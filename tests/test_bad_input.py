@@ -19,7 +19,7 @@ from ekphory.errors import (
 from ekphory.memory import Memory
 from ekphory.store.lance_rows import table_schema
 from ekphory.store.protocol import SCHEMA_VERSION
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 
 @pytest.mark.parametrize(

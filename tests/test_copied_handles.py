@@ -9,7 +9,7 @@ from ekphory import AsyncMemory, InvalidInput, Memory
 from ekphory.errors import StoreClosed
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import FAST
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 SERVICE = "http://127.0.0.1:9/v1"
 

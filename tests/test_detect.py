@@ -16,7 +16,7 @@ from ekphory.detect import ChangeDetector, find_exception_end, judge
 from ekphory.errors import InvalidInput, ModelError, ServiceError
 from ekphory.memory import Memory
 from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds, StatementPair
-from ekphory.testing.models import HashEmbedder, ScriptedChat
+from ekphory.testing import HashEmbedder, ScriptedChat
 from ekphory.types import MemoryRecord
 
 NOW = "2026-03-01T00:00:00Z"
@@ -245,7 +245,7 @@ def test_what_was_left_undone_is_done_after_the_next_write(read_by):
 _KILLED = """
 import os, signal, sys
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 memory = Memory(sys.argv[1], embedder=HashEmbedder())
 memory.add("Mara lives in Rome", id="rome", at="2024-01-01")

@@ -12,7 +12,7 @@ from ekphory.errors import StoreClosed
 from ekphory.http_service import JsonTransport, Service
 from ekphory.memory import Memory
 from ekphory.store.writer import DirectoryLock
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 LONGEST_S = 60

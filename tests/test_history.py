@@ -15,7 +15,7 @@ import pytest
 from ekphory.errors import InvalidInput, MemoryNotFound
 from ekphory.filters.tree import Comparison, Field, In, Not
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 ALSO_OVER_A_SERVER = True
 

@@ -23,7 +23,7 @@ from ekphory.filters.tree import (
     check_filter,
 )
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 CASES = read_cases(__file__)
 

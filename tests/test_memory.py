@@ -19,7 +19,7 @@ import pytest
 import ekphory
 from ekphory.errors import InvalidInput, MemoryNotFound, StoreClosed, StoreError
 from ekphory.memory import AsyncMemory, Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 # Any number of handles, of any scope, in any number of threads, on one directory.
 

@@ -12,7 +12,7 @@ from ekphory.mcp_server.tool import Memories
 from ekphory.memory import Memory
 from ekphory.recorded_searches import RECORDS_FILE, RecordedIn, RecordedSearches
 from ekphory.scope import Scope
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 HOME = RecordedIn(org="home", project="chat")
 

@@ -21,7 +21,7 @@ from ekphory.retrieval.stages.query import CleanQuery
 from ekphory.store.checks import examine
 from ekphory.store.lance import LanceStore
 from ekphory.store.lance_snapshot import LanceSnapshot
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 
 class NextEmbedder(HashEmbedder):

@@ -15,7 +15,7 @@ from ekphory.filters.tree import Contains, Field
 from ekphory.http_service import ServiceRefusal, ServiceUnavailable
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import FAST
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 
 @pytest.fixture

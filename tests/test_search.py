@@ -15,7 +15,7 @@ from ekphory.retrieval.presets import PRESETS as ALL_PRESETS
 from ekphory.retrieval.stages.find import Fuse, SearchPools
 from ekphory.retrieval.stages.query import ClassifyQuery, CleanQuery
 from ekphory.retrieval.stages.shape import Cut
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 CASES = read_cases(__file__)
 

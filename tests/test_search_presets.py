@@ -18,7 +18,7 @@ from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.stages.find import Fuse, SearchPools
 from ekphory.retrieval.stages.query import CleanQuery, ExpandQuery
 from ekphory.retrieval.stages.shape import Cut
-from ekphory.testing.models import OverlapReranker, ScriptedChat
+from ekphory.testing import OverlapReranker, ScriptedChat
 from services.wire import Reply, running_service, says
 
 PINNED = {"pinned": True}

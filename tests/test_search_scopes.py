@@ -13,7 +13,7 @@ from ekphory.memory import Memory
 from ekphory.models.agent_embedder import Embedder
 from ekphory.retrieval import dense, snapshot
 from ekphory.search import SearchResult
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory.types import Trace
 
 # A scope too large to be held in memory is searched through the store, with the same results.

@@ -64,7 +64,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "catalog/database.py::Database.transaction": "rolls back, then raises it again",
     "server/request_log.py::RequestLog.__call__": "outermost boundary of a request, raised again",
     "service/extraction.py::Extraction._attempt": "outermost boundary of a thread",
-    "hooks/worker.py::CaptureWorker._run": "logged; the next hook tries again",
+    "hooks/running.py::CaptureWorker._run": "logged; the next hook tries again",
     "hooks/running.py::HookRun.reply": "outermost boundary of a hook, noted for `hook status`",
     "hooks/running.py::capture_waiting": "noted for `hook status`, and tried again",
     "mcp_server/transports.py::Calls.answer": "outermost boundary of a call, told and logged",

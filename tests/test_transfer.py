@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.importers.run import import_path
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory.transfer import (
     DamagedLine,
     decode_line,

@@ -11,7 +11,7 @@ from ekphory.importers.text import read_jsonl
 from ekphory.memory import Memory
 from ekphory.models.agent_embedder import Embedder
 from ekphory.prompting.recall_block import SECURITY_COMMENT
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory.types import to_plain_data
 from ekphory.write import LONGEST_WHOLE, SAMPLED_WINDOWS
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from scripts.attack.leftovers import files_too_many, require, tokens_in, tokens_left
 
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 _DAY = 86_400
 _SHIFTS = (-400 * _DAY, -_DAY, -3600, -30, -1, 1, 30, 3600, _DAY, 400 * _DAY)

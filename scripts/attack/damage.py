@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ekphory.errors import StoreError
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 _MEMORIES = 40
 

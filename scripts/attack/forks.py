@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ekphory.errors import StoreClosed
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 _LONGEST_S = 60
 _WORKERS = 4

@@ -39,7 +39,7 @@ def _load() -> None:
 def _write(path: str, drawn: random.Random) -> None:
     print(f"started {os.getpid()}", flush=True)
     from ekphory.memory import Memory
-    from ekphory.testing.models import HashEmbedder
+    from ekphory.testing import HashEmbedder
 
     with Memory(path, embedder=HashEmbedder()) as memory:
         mine: list[str] = []

@@ -32,7 +32,7 @@ from scripts.attack.leftovers import (
 
 from ekphory.filters.tree import Field, In
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 _RENAMES = "rename,renameat,renameat2,link,linkat"
 _AT_RENAMES = (1, 2, 3, 4, 6, 9)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 _MOST_GROWTH = 10.0
 """MB that the process may grow by in 10,000 commits."""

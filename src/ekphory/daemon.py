@@ -27,7 +27,7 @@ from ekphory.cli.options import StoreOptions, open_for_writing
 from ekphory.cli.server_commands import SESSION_TAKER, StdioSession
 from ekphory.config import default_store
 from ekphory.errors import EkphoryError
-from ekphory.hooks.worker import CaptureWorker, install_worker
+from ekphory.hooks.running import CaptureWorker, install_worker
 from ekphory.memory import Memory
 
 if TYPE_CHECKING:

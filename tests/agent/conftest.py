@@ -4,7 +4,7 @@ import pytest
 
 from ekphory.agent.provider import AgentOptions, AgentSettings
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 from .rembrandt import NOW, records
 

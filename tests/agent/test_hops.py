@@ -4,8 +4,14 @@ import pytest
 from tests.cases import read_cases
 from tests.prompting.hits import hit
 
-from ekphory.agent.hops import HopWeights, Trail, find_new_names, needs_several
-from ekphory.agent.local_provider import LocalProvider, chain_probability
+from ekphory.agent.local_provider import (
+    HopWeights,
+    LocalProvider,
+    Trail,
+    chain_probability,
+    find_new_names,
+    needs_several,
+)
 from ekphory.agent.provider import Budget, SearchTool
 from ekphory.agent_trace import EventLog, HopResolved
 

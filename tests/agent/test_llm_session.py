@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.prompting.hits import hit
 
-from ekphory.agent.llm_bundle import lay_out, load_spec
+from ekphory.agent.llm_dialogue import lay_out, load_spec
 from ekphory.agent.llm_session import read_final_words
 from ekphory.agent.provider import QueryHits
 from ekphory.errors import InvalidInput

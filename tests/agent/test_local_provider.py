@@ -7,10 +7,10 @@ from tests.prompting.hits import hit
 from ekphory.agent.llm_dialogue import ToolCall, ToolCalls
 from ekphory.agent.local_chain import Rated, aboutness, find_leads
 from ekphory.agent.provider import Budget, SearchTool
-from ekphory.agent.relations import meaning_words, relation
+from ekphory.agent.question import meaning_words, relation
 from ekphory.agent_trace import EventLog
 from ekphory.errors import InvalidInput
-from ekphory.testing.models import OverlapReranker
+from ekphory.testing import OverlapReranker
 
 from .rembrandt import COMPARISON, NOW, SINGLE, SPOUSE, THREE_HOPS, records
 

@@ -7,9 +7,10 @@ import time
 import pytest
 from tests.services.wire import running_service
 
-from ekphory.agent.provider import AgentOptions, AgentSettings, LanguageModel
+from ekphory.agent.provider import AgentOptions, AgentSettings
 from ekphory.memory import AsyncMemory
-from ekphory.testing.models import HashEmbedder
+from ekphory.resources import LanguageModel
+from ekphory.testing import HashEmbedder
 
 from .rembrandt import COMPARISON, NOW, SINGLE, THREE_HOPS
 from .scripted_models import SCRIPTS, AnthropicScript, OpenAIScript

@@ -5,9 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import read_cases
 
-from ekphory.agent.question import is_asking, names_in, read_question
-from ekphory.agent.relations import (
+from ekphory.agent.question import (
+    is_asking,
     is_relation,
+    names_in,
+    read_question,
     relation,
 )
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory_lab.bench.generate import Corpus, PooledEmbedder, VectorPool, passage
 
 CORPUS = Corpus(seed=7, scopes=2)

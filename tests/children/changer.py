@@ -6,7 +6,7 @@ from itertools import count
 from process import report, wait_for_go
 
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 
 def main():

@@ -5,7 +5,7 @@ import sys
 from process import report, wait_for_go
 
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 
 def main():

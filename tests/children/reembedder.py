@@ -7,7 +7,7 @@ from process import report, wait_for_go
 
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbedderIdentity
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 
 class NextEmbedder(HashEmbedder):

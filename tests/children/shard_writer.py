@@ -5,12 +5,11 @@ from itertools import count
 
 from process import report, wait_for_go
 
-from ekphory.cluster.lease import ShardLease
 from ekphory.cluster.objects import Objects
-from ekphory.cluster.shards import hold_shard, open_shards
+from ekphory.cluster.shards import ShardLease, hold_shard, open_shards
 from ekphory.errors import StoreError
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 LEASE_SECONDS = 0.5
 

@@ -2,7 +2,7 @@ import errno
 import inspect
 import json
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, get_args
 
 import pytest
 import typer
@@ -109,3 +109,39 @@ def test_a_group_is_spread_into_its_fields():
 def test_flat_values_are_gathered_into_the_group():
     given = {"name": "box", "width": 3, "height": 4, "colour": "blue"}
     assert gather(draw, given) == {"name": "box", "size": Size(3, 4), "colour": "blue"}
+
+
+@dataclass(frozen=True)
+class Paper:
+    """What is drawn on.
+
+    Attributes:
+        folded: Fold it afterwards.
+        weight (G): Grams a square metre,
+            of new paper.
+    """
+
+    PANEL = "Paper"
+
+    folded: bool = False
+    weight: int = 80
+
+
+def paint(title: str, paper: Paper, output: OutputOptions) -> None:
+    """Paint a picture.
+
+    It is not signed.
+
+    Args:
+        title (WORDS): What it is called.
+    """
+
+
+def test_docstrings_are_the_help_of_arguments_and_options():
+    shown = [get_args(each.annotation)[1] for each in spread(paint).parameters.values()][:3]
+    assert [(each.help, each.metavar, each.rich_help_panel) for each in shown] == [
+        ("What it is called.", "WORDS", None),
+        ("Fold it afterwards.", None, "Paper"),
+        ("Grams a square metre, of new paper.", "G", "Paper"),
+    ]
+    assert command(paint).__doc__ == "Paint a picture.\n\nIt is not signed."

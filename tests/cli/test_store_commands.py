@@ -3,7 +3,7 @@ import json
 import pytest
 
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 
 def test_a_healthy_store_is_said_to_be_well(kitchen):

@@ -6,7 +6,7 @@ import pytest
 
 from ekphory.cluster.shards import make_shards, open_memory
 from ekphory.scope import Scope
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 BUCKET = "memories"
 NEEDED = "needs the extras cluster and cluster-test; `make test-cluster` installs them"

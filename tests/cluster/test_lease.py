@@ -7,13 +7,13 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from ekphory import write
-from ekphory.cluster.lease import ShardLease
 from ekphory.cluster.objects import Objects
+from ekphory.cluster.shards import ShardLease
 from ekphory.engine import make_engine
 from ekphory.errors import StoreError, StoreLocked
 from ekphory.filters.tree import EVERYTHING
 from ekphory.scope import Scope
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory.types import now_utc
 
 pytestmark = pytest.mark.long

@@ -14,13 +14,20 @@ from tests.cluster.conftest import NEEDED
 
 from ekphory.cluster.objects import Objects
 from ekphory.cluster.ray_session import running_ray
-from ekphory.cluster.replica import ForwardedRequest, ServedShard, ShardCatalog
-from ekphory.cluster.serving import ClusterOptions, Front, is_served, serve_cluster
+from ekphory.cluster.serving import (
+    ClusterOptions,
+    ForwardedRequest,
+    Front,
+    ServedShard,
+    ShardCatalog,
+    is_served,
+    serve_cluster,
+)
 from ekphory.errors import InvalidInput, StoreError
 from ekphory.server.options import GivenKey, ServerOptions
 from ekphory.server.serving import NeedsKey
 from ekphory.service.handles import ServiceModels
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 pytestmark = pytest.mark.long
 KEY = "k" * 32

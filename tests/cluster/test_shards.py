@@ -8,7 +8,7 @@ from ekphory.cluster.shards import find_shard, make_shards, open_memory, open_sh
 from ekphory.errors import EmbedderMismatch, InvalidInput, StoreError
 from ekphory.memory import Memory
 from ekphory.scope import Scope
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 pytestmark = pytest.mark.long
 

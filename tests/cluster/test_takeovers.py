@@ -14,7 +14,7 @@ from ekphory.filters.tree import EVERYTHING
 from ekphory.retrieval.lexical import TERMS_VERSION
 from ekphory.store.lance import LanceStore
 from ekphory.store.protocol import SCHEMA_VERSION, StoreIdentity
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 pytestmark = pytest.mark.long
 SECONDS = float(os.environ.get("EKPHORY_TEST_TAKEOVER_SECONDS", "40"))

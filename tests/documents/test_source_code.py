@@ -133,7 +133,7 @@ sys.modules["tree_sitter"] = None
 from ekphory.errors import MissingExtra
 from ekphory.importers.run import import_path
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 with Memory("store", embedder=HashEmbedder()) as memory:
     reports = [import_path(memory, name) for name in ("src", "src/a.py")]
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 SETS = Path(__file__).parent / "sets"

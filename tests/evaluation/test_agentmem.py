@@ -12,7 +12,7 @@ from tests.models.tiny_components import write_tiny_embedder, write_tiny_onnx_em
 from ekphory.errors import InvalidInput
 from ekphory.models.embedder import EmbedderIdentity
 from ekphory.models.late_bound import LateBoundParts, PassageReading
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory_lab.evaluation.agentmem import (
     Bm25Scorer,
     EmbedderScorer,

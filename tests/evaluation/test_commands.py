@@ -6,7 +6,7 @@ from tests.evaluation.conftest import SETS, append_line
 from ekphory.agent.provider import AgentSettings
 from ekphory.errors import InvalidInput
 from ekphory.retrieval.pipeline import OptionalModels
-from ekphory.testing.models import OverlapReranker
+from ekphory.testing import OverlapReranker
 from ekphory_lab.evaluation.commands import (
     RunOptions,
     compare_reports,

@@ -10,7 +10,7 @@ from ekphory.errors import InvalidInput, ServiceError
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
 from ekphory.retrieval.calibration import reranker_probabilities
 from ekphory.retrieval.pipeline import OptionalModels
-from ekphory.testing.models import HashEmbedder, OverlapReranker, ScriptedChat
+from ekphory.testing import HashEmbedder, OverlapReranker, ScriptedChat
 from ekphory_lab.evaluation.configurations import (
     BASELINE,
     CONFIGURATIONS,

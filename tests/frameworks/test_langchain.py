@@ -13,7 +13,7 @@ from ekphory.errors import InvalidInput
 from ekphory.frameworks.langchain import EkphoryCompressor, EkphoryRetriever
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.reranker import Judgement
-from ekphory.testing.models import OverlapReranker
+from ekphory.testing import OverlapReranker
 
 DOCUMENTS = [
     Document("Jon rows", id="row", metadata={"page": 1}),

@@ -16,7 +16,7 @@ from langgraph.store.memory import InMemoryStore
 from ekphory.errors import FilterError
 from ekphory.frameworks.langgraph import EkphoryStore, check_value_filter, passes_filter
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 ITEMS = (
     (("docs", "public"), "plan", {"title": "Plan", "stars": 4, "tags": ["a"]}),

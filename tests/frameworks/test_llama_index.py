@@ -7,7 +7,7 @@ from ekphory.errors import InvalidInput
 from ekphory.frameworks.llama_index import EkphoryRerank, EkphoryRetriever, make_passage
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.reranker import RerankPassage
-from ekphory.testing.models import OverlapReranker
+from ekphory.testing import OverlapReranker
 from ekphory.types import to_utc
 
 KEY = "The spare key hangs behind the boiler"

@@ -12,7 +12,7 @@ from tests.importers.foreign_exports import copied
 from ekphory.errors import FilterError, InvalidInput, StoreClosed
 from ekphory.frameworks.mem0 import AsyncMemory, Memory
 from ekphory.importers.run import import_path
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 DIALOGUE = [
     {"role": "system", "content": "Be brief"},

@@ -9,7 +9,7 @@ import pytest
 
 from ekphory.errors import InvalidInput
 from ekphory.frameworks import mem0 as ours
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 # mem0/memory/main.py of mem0ai 2.2.1, from PyPI. `...` is a default that says "not given".
 CLEAR = "..."

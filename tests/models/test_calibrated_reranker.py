@@ -18,7 +18,7 @@ from ekphory.models.loading import (
 )
 from ekphory.models.model_record import CalibrationCard, RerankerRecord
 from ekphory.models.reranker import BundledReranker, bundled_name, log_odds
-from ekphory.testing.models import HashEmbedder, OverlapReranker
+from ekphory.testing import HashEmbedder, OverlapReranker
 
 CARD = CalibrationCard(slope=2.0, intercept=-1.0, data="some", thresholds={"0.9": 0.7})
 

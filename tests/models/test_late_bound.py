@@ -24,7 +24,7 @@ from ekphory.models.late_bound import (
     type_codes,
     write_components,
 )
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 DAY = 86_400_000_000
 MEMORIES, DIMENSION = 400, 48

@@ -17,7 +17,7 @@ from ekphory.retrieval.pipeline import (
 )
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.scope import Scope
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory.write import compute_thread
 
 NOW = 1_800_000_000_000_000

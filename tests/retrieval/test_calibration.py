@@ -39,7 +39,7 @@ from ekphory.retrieval.calibration import (
 from ekphory.retrieval.gate import GateThresholds
 from ekphory.retrieval.presets import BALANCED
 from ekphory.retrieval.stages.rerank import GateReranker
-from ekphory.testing.models import HashEmbedder, OverlapReranker
+from ekphory.testing import HashEmbedder, OverlapReranker
 from ekphory_lab.evaluation.metrics import best_hit_error
 from retrieval.states import records, state_of, with_candidates
 

@@ -10,7 +10,7 @@ from ekphory.retrieval.ranking_rerankers import (
     IdentityReranker,
     RankFusionReranker,
 )
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 TEA = RerankQuery("tea")
 PASSAGES = [RerankPassage(text) for text in ("coffee beans", "tea tea", "tea leaves fall")]

@@ -19,7 +19,7 @@ from ekphory.retrieval.rerank import (
     reranked,
     score_relevance,
 )
-from ekphory.testing.models import OverlapReranker
+from ekphory.testing import OverlapReranker
 
 
 def values(*numbers):

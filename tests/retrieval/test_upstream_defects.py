@@ -14,7 +14,7 @@ from ekphory.retrieval.stages.rerank import Rerank
 from ekphory.retrieval.stages.shape import (
     Diversify,
 )
-from ekphory.testing.models import HashEmbedder, OverlapReranker
+from ekphory.testing import HashEmbedder, OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates
 
 

@@ -14,7 +14,7 @@ from ekphory.server.options import ServerOptions
 from ekphory.server.serving import server_config
 from ekphory.service.handles import ServiceModels
 from ekphory.service.memory_service import MemoryService
-from ekphory.testing.models import HashEmbedder, OverlapReranker
+from ekphory.testing import HashEmbedder, OverlapReranker
 
 API = "/api/v2"
 

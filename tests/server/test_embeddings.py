@@ -8,7 +8,7 @@ import pytest
 from tests.server.running import models
 
 from ekphory.server.options import Limits
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 TEXTS = ["I prefer tea", "it rained"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 from langchain_openai import OpenAIEmbeddings
 
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 TEXTS = ["I prefer tea", "it rained"]
 

@@ -4,7 +4,7 @@ import pytest
 from tests.server.running import running_server
 
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 
 def test_memories_of_no_project_go_to_the_universal_one(server):

@@ -4,7 +4,7 @@ import pytest
 from tests.server.running import running_server
 
 from ekphory.memory import Memory
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 HOME = {"org_id": "default", "project_id": "home"}
 DEFAULT = {"org_id": "default", "project_id": "default"}

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.server.running import models, running_server
 
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 SKIPPED_BY_THEMSELVES = {
     # They say: "failing" and "server may overload".

@@ -20,7 +20,7 @@ from ekphory.filters.tree import Comparison, Field, MetadataField
 from ekphory.http_service import ServiceRefusal
 from ekphory.retrieval.presets import FAST
 from ekphory.server.routes.verbs import VERBS
-from ekphory.testing.models import HashEmbedder, OverlapReranker
+from ekphory.testing import HashEmbedder, OverlapReranker
 
 SAID = [
     {"id": "rome", "text": "Mara lives in Rome", "at": "2024-01-05T10:00:00+02:00"},

@@ -4,7 +4,7 @@ import pytest
 
 from ekphory.service.handles import Place, ServiceModels
 from ekphory.service.memory_service import MemoryService
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from ekphory.service.episodes import EpisodeMessage, EpisodeQuery
 from ekphory.service.handles import Place, ServiceModels
 from ekphory.service.memory_service import MemoryService
 from ekphory.service.summary import MOST_CHARACTERS, MOST_SUMMARISED, Summaries, quote_summary
-from ekphory.testing.models import HashEmbedder, ScriptedChat
+from ekphory.testing import HashEmbedder, ScriptedChat
 from ekphory.types import MemoryRecord
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

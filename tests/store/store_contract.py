@@ -20,7 +20,7 @@ from ekphory.store.protocol import (
     StoreIdentity,
     first_key,
 )
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory.types import MemoryRecord, Scalar, to_microseconds
 
 _CASES = read_cases(__file__)

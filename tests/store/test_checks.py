@@ -10,7 +10,7 @@ from ekphory.memory import Memory
 from ekphory.store.checks import examine
 from ekphory.store.lance import LanceStore
 from ekphory.store.protocol import StoreHealth
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory.types import ignore_progress
 
 

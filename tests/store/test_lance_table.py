@@ -23,7 +23,7 @@ from ekphory.store.lance_table import (
     commit_file,
     commits_folder,
 )
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 # The folder of commits: a table that nobody wrote to is not asked again.
 

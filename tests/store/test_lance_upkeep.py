@@ -12,7 +12,7 @@ from ekphory.memory import Memory
 from ekphory.store import lance_upkeep
 from ekphory.store.lance import LanceStore
 from ekphory.store.lance_upkeep import index_lock, sweep_table
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 EVERYTHING = And(())
 

@@ -26,7 +26,7 @@ from ekphory.store.writer import (
     columns_of,
     vectors_of,
 )
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 # Writes run one after another, on one thread, and report back.
 

@@ -7,7 +7,7 @@ import pytest
 
 from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds
 from ekphory.retrieval.asked_state import ASKED_STATE_FILE, question_features
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory_lab.training.asked_state import fit_past_weights, learn_asked_state, measure_past
 from ekphory_lab.training.change_topics import read_topics
 from ekphory_lab.training.changes import StateQuestion, pairs_for, read_scenarios

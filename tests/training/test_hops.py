@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from ekphory.agent.hops import FEATURES, HOPS_FILE, read_weights
+from ekphory.agent.local_provider import FEATURES, HOPS_FILE, read_weights
 from ekphory.retrieval.calibration import read_fitted
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory_lab.training.hops import find_steps, hop_scopes, learn_hops
 
 

@@ -12,7 +12,7 @@ from tests.training.small_files import text_of
 from ekphory.errors import DatasetError, InvalidInput
 from ekphory.retrieval.calibration import FEATURES, fitted_probabilities
 from ekphory.retrieval.presets import FAST
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory_lab.evaluation.stated_probabilities import AskedScope
 from ekphory_lab.evaluation.stated_probabilities import statement_scopes as held_out_scopes
 from ekphory_lab.training.probabilities import (

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ekphory.agent.anthropic_dialogue import AnthropicDialogue
-from ekphory.agent.llm_bundle import AgentSpec, lay_out, load_spec
+from ekphory.agent.dialogues import AnthropicDialogue, OpenAIDialogue
 from ekphory.agent.llm_dialogue import (
+    AgentSpec,
     ModelFault,
     ModelTurn,
-    RawOutput,
     ToolAnswer,
     ToolCalls,
+    lay_out,
+    load_spec,
 )
-from ekphory.agent.openai_dialogue import OpenAIDialogue
 from ekphory.agent.provider import (
     AgentSettings,
     Budget,
@@ -33,15 +33,16 @@ from ekphory.agent.provider import (
     SessionFault,
     SessionOutcome,
     normalise_query,
+    tell_thread,
 )
 from ekphory.agent_trace import (
     BRANCH,
-    BranchEnded,
     BranchStarted,
     EventLog,
     HopResolved,
     ModelAnswered,
     ModelRetried,
+    Route,
     RouteChosen,
 )
 from ekphory.errors import InvalidInput
@@ -281,15 +282,9 @@ class SessionLoop:
                 _log.info("the provider's SDK raised", exc_info=error)
                 self._wait(ModelFault(type(error).__name__, may_pass=True), number, attempt)
                 continue
-            self.log.add(
-                ModelAnswered(
-                    turn=number,
-                    attempts=attempt,
-                    input_tokens=turn.input_tokens,
-                    output_tokens=turn.output_tokens,
-                    milliseconds=(time.perf_counter() - started) * 1000,
-                )
-            )
+            took = (time.perf_counter() - started) * 1000
+            tokens = {"input_tokens": turn.input_tokens, "output_tokens": turn.output_tokens}
+            self.log.add(ModelAnswered(turn=number, attempts=attempt, milliseconds=took, **tokens))
             return turn
         raise SessionFault("downstream_tool_failure", f"{ATTEMPTS} attempts failed")
 
@@ -318,42 +313,27 @@ class SessionLoop:
         """Tell the way that the session took, and its hops."""
         searches = self.calls.tool.found
         is_chain = len(searches) > 1 or len(words.hops) > 1
-        self.log.add(
-            RouteChosen(
-                route="coq" if is_chain else "memmachine_search",
-                reason_code="model",
-                reason_note=f"the model made {len(searches)} searches",
-            )
-        )
+        route: Route = "coq" if is_chain else "memmachine_search"
+        note = f"the model made {len(searches)} searches"
+        self.log.add(RouteChosen(route=route, reason_code="model", reason_note=note))
         if not is_chain:
             return
         self.log.add(BranchStarted(branch=1, query=question), actor=BRANCH)
-        for hop in words.hops:
-            self.log.add(hop, actor=BRANCH)
-        self.log.add(
-            BranchEnded(
-                branch=1,
-                query=question,
-                status="success" if status == "success" and words.sufficient else "failed",
-                memories=len({each for hop in words.hops for each in hop.memory_ids}),
-            ),
-            actor=BRANCH,
-        )
+        is_resolved = status == "success" and words.sufficient
+        tell_thread(self.log, question, words.hops, is_resolved=is_resolved)
 
     @property
     def _budget(self) -> Budget:
         return self.calls.tool.budget
 
 
-# The providers that let a language model decide on the queries.
+# The provider that lets a language model decide on the queries.
 
 _BUNDLE = ("retrieve_agent", "coq")
 
 
-class OpenAIProvider:
-    """A session with a model behind OpenAI's Responses API."""
-
-    name = "openai"
+class ModelProvider:
+    """A session with a model behind OpenAI's Responses API or Anthropic's Messages API."""
 
     def __init__(self, settings: AgentSettings) -> None:
         """Check the settings; nothing is sent yet.
@@ -362,22 +342,22 @@ class OpenAIProvider:
             InvalidInput: No language model is configured, or it has no key.
             MissingExtra: The YAML reader is not installed.
         """
-        if settings.llm_model is None:
-            raise InvalidInput(
-                "llm_model",
-                None,
-                "the provider openai needs a language model",
-                "Name one of resources.language_models",
-            )
-        if not settings.llm_model.api_key:
-            raise InvalidInput(
-                "api_key",
-                None,
-                f"the language model {settings.llm_model.id!r} has none",
-                "Give it in resources.language_models, as $OPENAI_API_KEY for example",
-            )
+        self.name = settings.provider
         self._settings = settings
-        self._model = settings.llm_model
+        model = settings.llm_model
+        if self.name == "anthropic":
+            if not settings.anthropic_api_key:
+                problem = "the provider anthropic needs one"
+                remedy = "Give it, as $ANTHROPIC_API_KEY for example"
+                raise InvalidInput("anthropic_api_key", None, problem, remedy)
+        elif model is None:
+            problem = "the provider openai needs a language model"
+            remedy = "Name one of resources.language_models"
+            raise InvalidInput("llm_model", None, problem, remedy)
+        elif not model.api_key:
+            problem = f"the language model {model.id!r} has none"
+            remedy = "Give it in resources.language_models, as $OPENAI_API_KEY for example"
+            raise InvalidInput("api_key", None, problem, remedy)
         self._specs = tuple(load_spec(name) for name in _BUNDLE)
 
     def run(self, question: str, tool: SearchTool, log: EventLog) -> SessionOutcome:
@@ -386,51 +366,13 @@ class OpenAIProvider:
         Raises:
             SessionFault: It cannot go on.
         """
-        settings = self._settings
-        raw = RawOutput(settings.agent_session_log_raw_output, self._model.api_key)
+        settings, spec = self._settings, self._specs[0]
+        if self.name == "anthropic" or settings.llm_model is None:
+            calls = ToolCalls(tool, spec.max_return_len)
+            anthropic = AnthropicDialogue(question, settings, self._specs)
+            return SessionLoop(anthropic, calls, log, spec, settings).run(question)
         with lay_out(self._specs, settings.agent_native_bundle_root) as bundle:
-            dialogue = OpenAIDialogue(
-                question,
-                self._model,
-                bundle=bundle,
-                environment=settings.openai_native_agent_environment,
-                raw=raw,
-            )
             local = settings.openai_native_agent_environment == "local"
-            calls = ToolCalls(tool, self._specs[0].max_return_len, bundle if local else None)
-            return SessionLoop(dialogue, calls, log, self._specs[0], settings).run(question)
-
-
-class AnthropicProvider:
-    """A session with a model behind Anthropic's Messages API."""
-
-    name = "anthropic"
-
-    def __init__(self, settings: AgentSettings) -> None:
-        """Check the settings; nothing is sent yet.
-
-        Raises:
-            InvalidInput: There is no key.
-            MissingExtra: The YAML reader is not installed.
-        """
-        if not settings.anthropic_api_key:
-            raise InvalidInput(
-                "anthropic_api_key",
-                None,
-                "the provider anthropic needs one",
-                "Give it, as $ANTHROPIC_API_KEY for example",
-            )
-        self._settings = settings
-        self._specs = tuple(load_spec(name) for name in _BUNDLE)
-
-    def run(self, question: str, tool: SearchTool, log: EventLog) -> SessionOutcome:
-        """Hold the session.
-
-        Raises:
-            SessionFault: It cannot go on.
-        """
-        settings = self._settings
-        raw = RawOutput(settings.agent_session_log_raw_output, settings.anthropic_api_key)
-        dialogue = AnthropicDialogue(question, settings, specs=self._specs, raw=raw)
-        calls = ToolCalls(tool, self._specs[0].max_return_len)
-        return SessionLoop(dialogue, calls, log, self._specs[0], settings).run(question)
+            calls = ToolCalls(tool, spec.max_return_len, bundle if local else None)
+            openai = OpenAIDialogue(question, settings.llm_model, settings, bundle)
+            return SessionLoop(openai, calls, log, spec, settings).run(question)

@@ -11,8 +11,16 @@ from functools import cache
 from math import prod
 
 from ekphory.agent.provider import QueryRefused, SearchTool
-from ekphory.agent.question import Branch, Name, names_in
-from ekphory.agent.relations import Relation, folded, meaning_words, relation, words_in
+from ekphory.agent.question import (
+    Branch,
+    Name,
+    Relation,
+    folded,
+    meaning_words,
+    names_in,
+    relation,
+    words_in,
+)
 from ekphory.agent_trace import BRANCH
 from ekphory.errors import ModelError, ServiceError
 from ekphory.models.reranker import RelevanceScores, RerankingModel, RerankPassage, RerankQuery
@@ -85,33 +93,28 @@ _LEAST = 1e-3
 _MOST = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class LinkCurve:
-    """1 / (1 + exp(-(intercept + fit·ln fit + margin·ln margin + support·support)))."""
-
-    intercept: float
-    fit: float
-    margin: float
-    support: float
-
-    def rate(self, link: Link) -> float:
-        """Return how sure the link is, in [0, 1]; it orders links, and is right less often.
-
-        The score counts as at least a thousandth, the margin as between 1 and 20.
-        """
-        logit = (
-            self.intercept
-            + self.fit * math.log(max(link.score, _LEAST))
-            + self.margin * math.log(min(max(link.margin, 1.0), _MOST))
-            + self.support * link.support
-        )
-        return 1 / (1 + math.exp(-logit))
-
-
-LINK_CURVE = LinkCurve(intercept=1.5, fit=1.2, margin=0.5, support=2.0)
-"""For a name that stands in a relation."""
-EVIDENCE_CURVE = LinkCurve(intercept=1.0, fit=1.0, margin=0.3, support=1.0)
+_NAME_WEIGHTS = (1.5, 1.2, 0.5, 2.0)
+"""For a name that stands in a relation: intercept, fit, margin, support."""
+_EVIDENCE_WEIGHTS = (1.0, 1.0, 0.3, 1.0)
 """For the memory at the end; likewise."""
+
+
+def _rate(link: Link) -> float:
+    """Return how sure a link is, in [0, 1]; it orders links, and is right less often.
+
+    It is 1 / (1 + exp(-(intercept + fit·ln fit + margin·ln margin + support·support))). The score
+    counts as at least a thousandth, the margin as between 1 and 20.
+    """
+    intercept, fit, margin, support = _NAME_WEIGHTS if link.answer else _EVIDENCE_WEIGHTS
+    logit = (
+        intercept
+        + fit * math.log(max(link.score, _LEAST))
+        + margin * math.log(min(max(link.margin, 1.0), _MOST))
+        + support * link.support
+    )
+    return 1 / (1 + math.exp(-logit))
+
+
 ENOUGH = 0.8
 """Rating of a whole chain from which no other lead is tried."""
 
@@ -410,7 +413,8 @@ class Follower:
 
     def _grow(self, thread: Thread) -> None:
         step = self.branch.steps[len(thread.links)]
-        query = f"{step} of {_with_kind(thread, self.branch)}"
+        kind = "" if thread.links else self.branch.kind
+        query = f"{step} of {f'{kind} {thread.entity}'.strip()}"
         evidence = self._evidence(thread, query)
         found = find_leads(
             evidence, entity=thread.entity, relation=relation(step), known=self.known
@@ -455,14 +459,10 @@ class Follower:
 
     def _search(self, query: str) -> Sequence[Hit]:
         self._calls += 1
-        return _search_unless_refused(self.tool, query)
-
-
-def _search_unless_refused(tool: SearchTool, query: str) -> Sequence[Hit]:
-    try:
-        return tool(query, actor=BRANCH)
-    except QueryRefused:
-        return ()
+        try:
+            return self.tool(query, actor=BRANCH)
+        except QueryRefused:
+            return ()
 
 
 def _measure_evidence(found: Rated, entity: str, branch: Branch) -> float:
@@ -490,11 +490,6 @@ def _expand_branch(branch: Branch, first: Sequence[Hit]) -> Branch:
     return replace(branch, steps=steps, opening=f"{last} of ", sought=last)
 
 
-def _with_kind(thread: Thread, branch: Branch) -> str:
-    kind = "" if thread.links else branch.kind
-    return f"{kind} {thread.entity}".strip()
-
-
 def _make_link(query: str, lead: Lead, others: Sequence[Lead]) -> Link:
     rival = others[0].score if others else 0.0
     margin = lead.score / max(rival, 1e-6)
@@ -508,6 +503,5 @@ def rate_links(thread: Thread) -> Thread:
         if link.answer:
             after = thread.links[place + 1].score if place + 1 < len(thread.links) else 0.0
             link = replace(link, support=min(after, 1.0))
-        curve = LINK_CURVE if link.answer else EVIDENCE_CURVE
-        links.append(replace(link, confidence=curve.rate(link)))
+        links.append(replace(link, confidence=_rate(link)))
     return Thread(thread.entity, tuple(links))

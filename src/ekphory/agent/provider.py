@@ -9,15 +9,27 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
-from ekphory.agent_trace import TOP_LEVEL, EventLog, Listener, StageResults, ToolReturned
+from ekphory.agent_trace import (
+    BRANCH,
+    TOP_LEVEL,
+    BranchEnded,
+    EventLog,
+    HopResolved,
+    Listener,
+    RunStatus,
+    StageResults,
+    ToolReturned,
+)
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.types import Hit
 
 if TYPE_CHECKING:
     from ekphory.models.reranker import RerankingModel
+    from ekphory.resources import LanguageModel
 
 
 # Why a session cannot go on; each fault ends it with plain search and the evidence so far.
@@ -52,25 +64,6 @@ class SessionFault(EkphoryError):
 
 ProviderName = Literal["local", "openai", "anthropic"]
 OpenAIEnvironment = Literal["local", "container_auto"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageModel:
-    """An entry of `resources.language_models`, as far as the agent needs it.
-
-    Attributes:
-        id: Its name in the configuration.
-        provider: What it speaks: `openai-responses` and the like.
-        model: The model's name at the service.
-        api_key: The service's key; never shown.
-        base_url: The service's address; None for the provider's own.
-    """
-
-    id: str
-    provider: str
-    model: str
-    api_key: str | None = field(default=None, repr=False)
-    base_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,9 +291,10 @@ class SearchTool:
         """
         call = self.budget.spend_call()
         self.log.step = call
+        told = partial(ToolReturned, call=call)
         refusal = self._refusal(query)
         if refusal is not None:
-            returned = ToolReturned(call=call, query=query[:200], status="refused", summary=refusal)
+            returned = told(query=query[:200], status="refused", summary=refusal)
             self.log.add(returned, actor=actor)
             raise QueryRefused(refusal)
         self._asked.add(normalise_query(query))
@@ -308,19 +302,13 @@ class SearchTool:
         try:
             hits = tuple(self.search(query))
         except EkphoryError as error:
-            returned = ToolReturned(call=call, query=query, status="failed", summary=str(error))
+            returned = told(query=query, status="failed", summary=str(error))
             self.log.add(returned, actor=actor)
             raise SessionFault("downstream_tool_failure", str(error)) from error
         self.found.append(QueryHits(query, hits))
-        returned = ToolReturned(
-            call=call,
-            query=query,
-            status="success",
-            summary=f"episodes={len(hits)}",
-            memory_ids=tuple(hit.id for hit in hits),
-            milliseconds=(time.perf_counter() - started) * 1000,
-        )
-        self.log.add(returned, actor=actor)
+        ids, took = tuple(hit.id for hit in hits), (time.perf_counter() - started) * 1000
+        returned = told(query=query, status="success", summary=f"episodes={len(hits)}")
+        self.log.add(replace(returned, memory_ids=ids, milliseconds=took), actor=actor)
         return hits
 
     def _refusal(self, query: str) -> str | None:
@@ -338,6 +326,26 @@ def normalise_query(query: str) -> str:
     decomposed = unicodedata.normalize("NFKD", query.casefold())
     written = "".join(mark for mark in decomposed if not unicodedata.combining(mark))
     return " ".join(_WORD.findall(written)) or query.strip()
+
+
+def tell_thread(
+    log: EventLog,
+    query: str,
+    hops: Sequence[HopResolved],
+    *,
+    branch: int = 1,
+    is_resolved: bool,
+    retries: int = 0,
+) -> None:
+    """Tell what was found for a thread of the question, and that it has ended."""
+    for hop in hops:
+        log.add(hop, actor=BRANCH)
+    memories = len({each for hop in hops for each in hop.memory_ids})
+    status: RunStatus = "success" if is_resolved else "failed"
+    ended = BranchEnded(
+        branch=branch, query=query, status=status, memories=memories, retries=retries
+    )
+    log.add(ended, actor=BRANCH)
 
 
 # How a session ended.

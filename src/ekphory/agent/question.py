@@ -3,17 +3,117 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import tomllib
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Literal
 
-from ekphory.agent.relations import (
-    WORDS,
-    folded,
-    is_relation,
-    meaning_words,
-    relation,
-)
+_RULES = tomllib.loads(files(__package__).joinpath("question_rules.toml").read_text("utf-8"))
+WORDS: Mapping[str, frozenset[str]] = {
+    name: frozenset(words.split()) for name, words in _RULES["words"].items()
+}
+"""Sets of words; `question_rules.toml` says what each is."""
+
+# Words for comparing: folded, and only those that mean something.
+
+_NO_MEANING = WORDS["particles"] | WORDS["empty"]
+_WORD = re.compile(r"[^\W_]+")
+
+
+def folded(text: str) -> str:
+    """Return a text in lower case and without accents."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(mark for mark in decomposed if not unicodedata.combining(mark))
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of a text, folded, in order."""
+    return _WORD.findall(folded(text))
+
+
+def meaning_words(text: str) -> frozenset[str]:
+    """Return the words that tell one name from another."""
+    words = frozenset(words_in(text))
+    return words - _NO_MEANING or words
+
+
+# Relations
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation, such as `director`.
+
+    Attributes:
+        word: As the question has it.
+        cues: Words and phrases that stand beside the name of the one that is meant.
+        through: The relations that it is made of, the nearest first; empty for a simple one.
+        is_person: Whether somebody is meant, and no place.
+    """
+
+    word: str
+    cues: tuple[str, ...]
+    through: tuple[str, ...] = ()
+    is_person: bool = False
+
+
+_CUES: Mapping[str, tuple[str, ...]] = {
+    word: tuple(" ".join(cue.split()) for cue in cues.split(","))
+    for word, cues in _RULES["relations"].items()
+}
+_SAME: Mapping[str, str] = _RULES["same"]
+_THROUGH: Mapping[str, tuple[str, ...]] = {
+    word: tuple(steps) for word, steps in _RULES["through"].items()
+}
+_KNOWN = frozenset(_CUES) | frozenset(_SAME) | frozenset(_THROUGH)
+
+
+def is_relation(word: str) -> bool:
+    """Whether this word, in the singular or plural, says what one thing is to another.
+
+    Those that are listed do, and words that end as those for people who do something.
+    """
+    said = folded(word)
+    return _singular(said) is not None or _does_something(said)
+
+
+def _does_something(word: str) -> bool:
+    if len(word) < 6 or not word.endswith(("er", "or", "ist")):
+        return False
+    return word not in WORDS["no_doers"]
+
+
+def _doing(word: str) -> tuple[str, ...]:
+    """Return what memories may say of a doer: "illustrated by" of an illustrator."""
+    if not (_does_something(word) and word.endswith(("er", "or"))):
+        return ()
+    stem = word[:-2]
+    return (f"{stem}ed by", f"{stem}ed", f"{stem}es", f"{stem}s")
+
+
+def relation(word: str) -> Relation:
+    """Return the relation of this word; of a word that is not listed the word itself is the cue."""
+    said = folded(word)
+    name = _singular(said) or said
+    cues = (name, *(_CUES.get(_SAME.get(name, name)) or _doing(name)))
+    is_person = name not in WORDS["places"] and (name in _KNOWN or _does_something(name))
+    return Relation(name, tuple(dict.fromkeys(cues)), _THROUGH.get(name, ()), is_person)
+
+
+def _singular(word: str) -> str | None:
+    """Return the listed word that this one is, or is the plural of."""
+    endings = (("", ""), ("s", ""), ("ies", "y"), ("ren", ""), ("ves", "fe"), ("es", ""))
+    for ending, singular in endings:
+        if word.endswith(ending):
+            stem = word[: len(word) - len(ending)] + singular
+            if stem in _KNOWN:
+                return stem
+    return None
+
 
 # Names in a text: runs of words that are written as names.
 
@@ -140,11 +240,9 @@ class _Scan:
             return False
         if written[0].isdigit() or lower == "i":
             goes_on = self.style == "question" and not is_first and self._before_capital(word)
-            return len(written) <= _LONGEST_NUMBER and (goes_on or self._inside(written))
+            inside = bool(self.run) and written[0].isdigit()
+            return len(written) <= _LONGEST_NUMBER and (goes_on or inside)
         return written[0].isupper() and lower not in _SPEAKING and not self._is_office(word)
-
-    def _inside(self, written: str) -> bool:
-        return bool(self.run) and written[0].isdigit()
 
     def _only_opens(self, word: re.Match[str]) -> bool:
         """Whether a capital at the beginning of a memory's sentence marks no name."""
@@ -279,9 +377,6 @@ _FAMILY_SIDES = frozenset({"paternal", "maternal"})
 _MOST_BETWEEN = 3
 _THINGS = WORDS["place_words"] | WORDS["things"]
 _KINDS = _THINGS | frozenset("author director singer actor writer person people".split())
-# "Place of birth": asked for, and no step on the way.
-_ATTRIBUTES = frozenset("place date cause country year time day month manner city town".split())
-_ATTRIBUTE_OF = frozenset("birth death origin citizenship burial residence employment work".split())
 _ASKING, _RANKING = WORDS["asking"], WORDS["ranking"]
 
 
@@ -422,7 +517,7 @@ def _of_chain(items: Sequence[Item], place: int) -> tuple[list[str], int]:
     steps: list[str] = []
     while place >= 2 and items[place - 1].text in _LINKS:
         head = place - 2
-        if not is_relation(items[head].text) or _is_attribute(items, head):
+        if not is_relation(items[head].text):
             break
         step = _with_side(items, head)
         steps.append(step)
@@ -440,15 +535,6 @@ def _clause(items: Sequence[Item], place: int) -> tuple[list[str], int]:
     if determiner < 0 or items[determiner].text not in _DETERMINERS:
         return [], place
     return [items[place - 1].text], determiner
-
-
-def _is_attribute(items: Sequence[Item], place: int) -> bool:
-    return (
-        items[place].text in _ATTRIBUTE_OF
-        and place >= 2
-        and items[place - 1].text == "of"
-        and items[place - 2].text in _ATTRIBUTES
-    )
 
 
 def _coordinated(items: Sequence[Item], paths: Sequence[_Path]) -> list[_Path]:

@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from ekphory.agent.configuration import read_agent_settings
-from ekphory.agent.llm_session import AnthropicProvider, OpenAIProvider
+from ekphory.agent.llm_session import ModelProvider
 from ekphory.agent.local_chain import score_hits
 from ekphory.agent.local_provider import LocalProvider
 from ekphory.agent.provider import (
@@ -44,7 +44,7 @@ from ekphory.types import Hit
 
 # Which provider holds the sessions.
 
-SessionProvider = LocalProvider | OpenAIProvider | AnthropicProvider
+SessionProvider = LocalProvider | ModelProvider
 """Holds one session: asks the search tool, at least once, until it has enough.
 
 What it finds out it tells the log, hop by hop, so that a session that cannot go on has kept it.
@@ -66,9 +66,7 @@ def provider_for(
     """
     if settings.provider == "local":
         return LocalProvider(settings.reranker or reranker)
-    if settings.provider == "openai":
-        return OpenAIProvider(settings)
-    return AnthropicProvider(settings)
+    return ModelProvider(settings)
 
 
 # Merging.

@@ -22,7 +22,6 @@ from ekphory.cli.capture_commands import (
     show_hooks,
     uninstall_hook,
 )
-from ekphory.cli.cluster_commands import import_in_bulk, serve_cluster
 from ekphory.cli.command import (
     AddedCommands,
     CommandGroup,
@@ -33,21 +32,15 @@ from ekphory.cli.command import (
     result_console,
 )
 from ekphory.cli.demo import demo
-from ekphory.cli.revision_commands import (
-    conflicts,
-    profile,
-    settle,
-    supersede,
-    timeline,
-    unsupersede,
-)
 from ekphory.cli.search_commands import ask, get, history, list_memories, search
 from ekphory.cli.server_commands import (
     create_key,
+    import_in_bulk,
     list_keys,
     mcp,
     revoke_key,
     serve,
+    serve_cluster,
     show_daemon,
     stop_daemon,
 )
@@ -57,9 +50,15 @@ from ekphory.cli.transfer_commands import backup, export_memories, import_record
 from ekphory.cli.write_commands import (
     add,
     add_rule,
+    conflicts,
     forget,
     learn_mistake,
+    profile,
     promote,
+    settle,
+    supersede,
+    timeline,
+    unsupersede,
     update,
 )
 

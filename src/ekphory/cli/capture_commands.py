@@ -51,23 +51,24 @@ _SHOWN_EVENTS = 10
 
 @command
 def capture(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A transcript: lines of JSON, or a JSON list.")
-    ],
+    file: Path,
     where: StoreOptions,
     output: OutputOptions,
-    source: Annotated[str | None, typer.Option(help="Where the messages come from.")] = None,
-    label: Annotated[
-        list[str] | None, typer.Option(help="A topic that memories may be about; repeatable.")
-    ] = None,
-    review: Annotated[
-        bool, typer.Option("--review", help="Show what would be kept, and write nothing.")
-    ] = False,
+    *,
+    source: str | None = None,
+    label: list[str] | None = None,
+    review: bool = False,
 ) -> None:
     """Keep what is worth remembering of a transcript, without its secrets.
 
     Transcripts of Claude Code, Codex, Gemini CLI, Cursor, opencode and OpenClaw are read, and
     messages with `role` and `content`. Repeating it adds nothing.
+
+    Args:
+        file (FILE): A transcript: lines of JSON, or a JSON list.
+        source: Where the messages come from.
+        label: A topic that memories may be about; repeatable.
+        review: Show what would be kept, and write nothing.
     """
     messages = _read_messages(file)
     if review:
@@ -157,16 +158,16 @@ def install_hook(
     place = _find_place(host, scope, config_dir)
     change = plan_install(found, place, options=_options(where))
     _apply(change, output, "installed", dry_run=dry_run)
-    if host == "codex" and not output.json and not dry_run:
-        message_console().print("In Codex, open /hooks once and trust them; before, they are off.")
-    if host == "openclaw" and not output.json and not dry_run:
-        message_console().print(_OPENCLAW_NEXT)
+    if host in _NEXT and not output.json and not dry_run:
+        message_console().print(_NEXT[host])
 
 
-_OPENCLAW_NEXT = (
-    "Run `openclaw plugins enable ekphory`, and let it read the dialogue: in openclaw.json set "
-    "plugins.entries.ekphory.hooks.allowConversationAccess to true."
-)
+_NEXT = {
+    "codex": "In Codex, open /hooks once and trust them; before, they are off.",
+    "openclaw": "Run `openclaw plugins enable ekphory`, and let it read the dialogue: in "
+    "openclaw.json set plugins.entries.ekphory.hooks.allowConversationAccess to true.",
+}
+"""What is left to do after the hooks of a tool are installed."""
 
 
 _SKILL = "ekphory-memory"
@@ -174,12 +175,14 @@ _SKILL = "ekphory-memory"
 
 @command
 def install_skill(
-    directory: Annotated[
-        str, typer.Argument(metavar="DIR", help="Where the agent tool looks for skills.")
-    ],
+    directory: str,
     output: OutputOptions,
 ) -> None:
-    """Copy the skill into a folder of skills; what you wrote under `references` stays."""
+    """Copy the skill into a folder of skills; what you wrote under `references` stays.
+
+    Args:
+        directory (DIR): Where the agent tool looks for skills.
+    """
     if not directory.strip():
         raise InvalidInput("DIR", directory, "is empty", "Name the tool's folder of skills")
     target = Path(directory).expanduser() / _SKILL
@@ -287,16 +290,16 @@ def resume_hooks(where: StoreOptions, output: OutputOptions) -> None:
 @command
 def run_hook(
     host: _HostArgument,
-    event: Annotated[
-        str,
-        typer.Argument(help="prompt, turn-end, compact, session-start or session-end."),
-    ],
+    event: str,
     where: StoreOptions,
     output: OutputOptions,  # noqa: ARG001  every command has them
 ) -> None:
     """Run one hook, as a tool does: its payload comes on standard input.
 
     Ends with 0 whatever happens, so that no tool fails for it; `hook status` tells what failed.
+
+    Args:
+        event: prompt, turn-end, compact, session-start or session-end.
     """
     from ekphory.hooks.hosts import EVENTS, find_host
     from ekphory.hooks.running import HookRun
@@ -329,8 +332,7 @@ def capture_noted(where: StoreOptions, output: OutputOptions) -> None:
 
 def _start_capture(state: HookState, open_store: Any, where: StoreOptions) -> None:  # noqa: ANN401
     """Capture what waits, in a thread of this process or in a process of its own."""
-    from ekphory.hooks.running import capture_waiting
-    from ekphory.hooks.worker import find_worker
+    from ekphory.hooks.running import capture_waiting, find_worker
     from ekphory.resident import start_once
 
     try:

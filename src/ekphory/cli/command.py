@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import inspect
+import re
 import sys
 import traceback
 import warnings
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import Annotated, Any, cast, get_type_hints
 
 import typer
 from rich.console import Console, RenderableType
@@ -26,6 +27,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+from typer.models import ParameterInfo
 
 from ekphory.cli.options import FileOutputOptions, OutputOptions
 from ekphory.cli.output import describe_error, print_json
@@ -171,19 +173,48 @@ class AddedCommands:
     groups: tuple[CommandGroup, ...]
 
 
+_ENTRY = re.compile(r"^    (\w+)(?: \((.+?)\))?: (.*(?:\n {8}.*)*)", re.MULTILINE)
+"""How a docstring tells of a parameter: its name, in brackets the word for its value, its help."""
+
+
+def split_docstring(documented: object) -> tuple[str, str]:
+    """Return what a docstring says of the whole, and what of each parameter."""
+    whole, *parts = re.split(
+        r"\n\n(?:Args|Attributes):\n", inspect.getdoc(documented) or "", maxsplit=1
+    )
+    return whole, "".join(parts)
+
+
 def spread(function: Callable[..., object]) -> inspect.Signature:
     """Return the signature of a callable with each dataclass parameter replaced by its fields.
 
-    The fields' annotations carry the options, so that typer sees one flat list of parameters.
+    The docstrings of both become the help of their parameters, so that typer sees one flat list:
+    an argument where there is no default, else an option under the heading `PANEL`.
     """
     flat: list[inspect.Parameter] = []
+    told = {found[1]: found for found in _ENTRY.finditer(split_docstring(function)[1])}
     for name, kind in get_type_hints(function, include_extras=True).items():
         if is_dataclass(kind) and isinstance(kind, type):
             flat += spread(kind).parameters.values()
         elif name != "return":
             parameter = inspect.signature(function).parameters[name]
+            if name in told:
+                panel = getattr(function, "PANEL", None)
+                kind = Annotated[kind, _make_option(parameter, told[name], panel)]
             flat.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
     return inspect.Signature(flat, return_annotation=None)
+
+
+def _make_option(
+    parameter: inspect.Parameter, told: re.Match[str], panel: str | None
+) -> ParameterInfo:
+    shown: dict[str, Any] = {"metavar": told[2], "help": " ".join(told[3].split())}
+    shown["rich_help_panel"] = panel
+    if parameter.default is inspect.Parameter.empty:
+        return cast("ParameterInfo", typer.Argument(**shown))
+    # A switch has no name by which to switch it off again.
+    names = (f"--{parameter.name.replace('_', '-')}",) if parameter.default is False else ()
+    return cast("ParameterInfo", typer.Option(*names, **shown))
 
 
 def gather(function: Function, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,6 +244,7 @@ def command(function: Function) -> Function:
             warnings.showwarning = _show_warning  # type: ignore[assignment]  # passes over the place
             function(**arguments)
 
+    run.__doc__ = split_docstring(function)[0]
     run.__signature__ = spread(function)  # type: ignore[attr-defined]  # typer reads it
     return run
 

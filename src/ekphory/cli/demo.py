@@ -12,13 +12,11 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.rule import Rule
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from ekphory.agent.provider import AgentOptions, AgentSettings
@@ -33,7 +31,10 @@ from ekphory.cli.output import (
     make_printable,
     make_score_table,
     make_stage_table,
+    make_table,
+    number_column,
     print_json,
+    word_column,
 )
 from ekphory.config import read_settings
 from ekphory.types import Hit, MemoryRecord
@@ -215,14 +216,14 @@ def _ask(memory: Memory, question: DemoQuestion) -> DemoAnswer:
 @command
 def demo(
     output: OutputOptions,
-    keep: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Keep the store in this directory; else it is deleted."),
-    ] = None,
+    keep: Path | None = None,
 ) -> None:
     """Remember a bundled conversation and search it, in a store of its own.
 
     Touches none of your stores. With --keep you can go on asking it.
+
+    Args:
+        keep (DIR): Keep the store in this directory; else it is deleted.
     """
     from ekphory.memory import Memory
 
@@ -325,20 +326,13 @@ def _print_command(console: Console, scene: Scene) -> None:
 
 def _make_answer_table(showing: Showing) -> Table:
     speed = median(answer.milliseconds for answer in showing.answers)
-    table = Table(
-        title=f"{showing.answered} of {len(showing.answers)} questions find an expected memory "
+    table = make_table(
+        f"{showing.answered} of {len(showing.answers)} questions find an expected memory "
         f"among the first three; {speed:.0f} ms each",
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        expand=True,
+        *(word_column(""), Column("question", ratio=2, overflow="fold"), word_column("shows")),
+        *(number_column("rank"), word_column("found", ratio=3, overflow="ellipsis")),
     )
-    table.add_column("", no_wrap=True)
-    table.add_column("question", ratio=2, overflow="fold")
-    table.add_column("shows", no_wrap=True)
-    table.add_column("rank", justify="right", no_wrap=True)
-    table.add_column("found", ratio=3, no_wrap=True, overflow="ellipsis")
+    table.title_style, table.expand = "bold", True
     for answer in showing.answers:
         found = answer.rank is not None
         table.add_row(

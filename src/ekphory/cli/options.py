@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,39 +19,53 @@ if TYPE_CHECKING:
     from ekphory.memory import Memory
 
 STANDARD_OUTPUT = Path("-")
-_EMBEDDER_HELP = (
-    "Model directory or /v1/embeddings URL; else EKPHORY_EMBEDDER, else the bundled model."
-)
-_scope_option = partial(typer.Option, rich_help_panel="Scope")
-_output_option = partial(typer.Option, rich_help_panel="Output")
-
-EmbedderOption = Annotated[str | None, typer.Option(metavar="MODEL", help=_EMBEDDER_HELP)]
+EmbedderOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        help="Model directory or /v1/embeddings URL; else EKPHORY_EMBEDDER, else the bundled "
+        "model.",
+    ),
+]
 """Which embedder a measurement uses."""
 MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")]
-_DebugOption = Annotated[bool, _output_option("--debug", help="Show the traceback of an error.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputOptions:
-    """How a command reports."""
+    """How a command reports.
 
-    json: Annotated[bool, _output_option("--json", help="Print one JSON document.")] = False
-    debug: _DebugOption = False
+    Attributes:
+        json: Print one JSON document.
+        debug: Show the traceback of an error.
+    """
+
+    PANEL = "Output"
+
+    json: bool = False
+    debug: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOutputOptions:
-    """How a command reports that writes its JSON to a file."""
+    """How a command reports that writes its JSON to a file.
+
+    Attributes:
+        debug: Show the traceback of an error.
+    """
+
+    PANEL = "Output"
 
     json_file: Annotated[
         Path | None,
-        _output_option(
+        typer.Option(
             "--json",
             metavar="FILE",
             help="Write the whole report to this file; - for standard output.",
+            rich_help_panel=PANEL,
         ),
     ] = None
-    debug: _DebugOption = False
+    debug: bool = False
 
     @property
     def json(self) -> bool:
@@ -62,28 +75,29 @@ class FileOutputOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreOptions:
-    """Which store, and which scope of it; None takes the environment's."""
+    """Which store, and which scope of it; None takes the environment's.
 
-    store: Annotated[
-        str | None,
-        _scope_option(
-            metavar="DIR",
-            help="Directory or Lance URI of the store, or a server's URL; else EKPHORY_STORE, "
-            "else a folder in your data directory.",
-        ),
-    ] = None
-    project: Annotated[
-        str | None, _scope_option(help="Only this project; else EKPHORY_PROJECT.")
-    ] = None
-    user: Annotated[str | None, _scope_option(help="Only this user; else EKPHORY_USER.")] = None
-    agent: Annotated[str | None, _scope_option(help="Only this agent; else EKPHORY_AGENT.")] = None
-    session: Annotated[
-        str | None, _scope_option(help="Only this session; else EKPHORY_SESSION.")
-    ] = None
-    org: Annotated[str | None, _scope_option(help="Only this organisation; else EKPHORY_ORG.")] = (
-        None
-    )
-    embedder: Annotated[str | None, _scope_option(metavar="MODEL", help=_EMBEDDER_HELP)] = None
+    Attributes:
+        store (DIR): Directory or Lance URI of the store, or a server's URL; else EKPHORY_STORE,
+            else a folder in your data directory.
+        project: Only this project; else EKPHORY_PROJECT.
+        user: Only this user; else EKPHORY_USER.
+        agent: Only this agent; else EKPHORY_AGENT.
+        session: Only this session; else EKPHORY_SESSION.
+        org: Only this organisation; else EKPHORY_ORG.
+        embedder (MODEL): Model directory or /v1/embeddings URL; else EKPHORY_EMBEDDER, else the
+            bundled model.
+    """
+
+    PANEL = "Scope"
+
+    store: str | None = None
+    project: str | None = None
+    user: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    org: str | None = None
+    embedder: str | None = None
 
 
 def read_metadata(pairs: Sequence[str] | None) -> dict[str, Scalar] | None:

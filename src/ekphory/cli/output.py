@@ -145,9 +145,7 @@ def _format_span(state: State) -> str:
 
 def make_profile_table(entries: Sequence[ProfileEntry]) -> Table:
     """Show lasting facts: how sure each is, its text, since when, and what tells it."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True, style="green")
-    table.add_column(overflow="fold")
+    table = Table.grid(word_column(style="green"), Column(overflow="fold"), padding=(0, 1))
     for entry in entries:
         body = Text(make_printable(entry.text))
         body.append(f"\nsince {entry.since:%Y-%m-%d} · {', '.join(entry.evidence)}", style="dim")
@@ -157,9 +155,7 @@ def make_profile_table(entries: Sequence[ProfileEntry]) -> Table:
 
 def make_revision_table(revisions: Sequence[Revision], texts: Mapping[str, str]) -> Table:
     """Show decisions: how sure each is, what the newer memory does, and both texts."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True, style="green")
-    table.add_column(overflow="fold")
+    table = Table.grid(word_column(style="green"), Column(overflow="fold"), padding=(0, 1))
     for each in revisions:
         body = Text(f"{each.newer} {each.kind} {each.older}", style="bold")
         for name in (each.older, each.newer):
@@ -173,9 +169,7 @@ def make_revision_table(revisions: Sequence[Revision], texts: Mapping[str, str])
 
 def make_record_table(record: MemoryRecord) -> Table:
     """Show every field that a memory has, and its whole text."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    table = Table.grid(word_column(style="dim"), Column(overflow="fold"), padding=(0, 2))
     for name in record.__dataclass_fields__:
         value = getattr(record, name)
         if name == "predicted" or value is None or value == "" or value == {}:
@@ -192,10 +186,8 @@ def _make_grid(
     rows: Iterable[tuple[int, Text, MemoryRecord]], *, notes: Sequence[str] = ()
 ) -> Table:
     """Show memories, each with its number, a mark beside it, and a note below if it has one."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    columns = number_column(), word_column(), Column(overflow="fold")
+    table = Table.grid(*columns, padding=(0, 1))
     listed = list(rows)
     for (number, mark, record), note in zip(listed, notes or [""] * len(listed), strict=True):
         body = _format_body(record)

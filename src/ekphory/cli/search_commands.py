@@ -38,46 +38,29 @@ _FilterOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
-    """What to find, and how."""
+    """What to find, and how.
+
+    Attributes:
+        pool: Only this pool; repeatable, else all.
+        min_score: Only hits of at least this probability, 0 to 1.
+        now (TIME): The moment of asking, ISO 8601; else the current one.
+        time: What a time in the question does: boost what lies in it, filter, or ignore.
+        timezone (NAME): Where its days begin, such as Europe/Berlin.
+        superseded: What becomes of memories that later ones supersede: recede, hide, or ignore.
+        context (TEXT): A turn of the dialogue before the question, oldest first; repeatable.
+        preset: The pipeline to rank with; else EKPHORY_PRESET, else balanced.
+    """
 
     k: Annotated[int, typer.Option("--k", "-k", help="How many hits, 1 to 1000.")] = 10
     filter: _FilterOption = None
-    pool: Annotated[
-        list[str] | None, typer.Option(help="Only this pool; repeatable, else all.")
-    ] = None
-    min_score: Annotated[
-        float | None, typer.Option(help="Only hits of at least this probability, 0 to 1.")
-    ] = None
-    now: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="The moment of asking, ISO 8601; else the current one."),
-    ] = None
-    time: Annotated[
-        TimeUse,
-        typer.Option(
-            help="What a time in the question does: boost what lies in it, filter, or ignore."
-        ),
-    ] = "boost"
-    timezone: Annotated[
-        str, typer.Option(metavar="NAME", help="Where its days begin, such as Europe/Berlin.")
-    ] = "UTC"
-    superseded: Annotated[
-        SupersededUse,
-        typer.Option(
-            help="What becomes of memories that later ones supersede: recede, hide, or ignore."
-        ),
-    ] = "recede"
-    context: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TEXT",
-            help="A turn of the dialogue before the question, oldest first; repeatable.",
-        ),
-    ] = None
-    preset: Annotated[
-        str | None,
-        typer.Option(help="The pipeline to rank with; else EKPHORY_PRESET, else balanced."),
-    ] = None
+    pool: list[str] | None = None
+    min_score: float | None = None
+    now: str | None = None
+    time: TimeUse = "boost"
+    timezone: str = "UTC"
+    superseded: SupersededUse = "recede"
+    context: list[str] | None = None
+    preset: str | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Memory.search` that they stand for."""
@@ -88,22 +71,22 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowOptions:
-    """What is shown of a search."""
+    """What is shown of a search.
 
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show what every stage did, and all raw scores.")
-    ] = False
-    prompt: Annotated[
-        bool, typer.Option("--prompt", help="Print the hits as a block for a model's prompt.")
-    ] = False
-    max_tokens: Annotated[
-        int, typer.Option(metavar="N", help="With --prompt: most tokens of the block.")
-    ] = 2000
+    Attributes:
+        explain: Show what every stage did, and all raw scores.
+        prompt: Print the hits as a block for a model's prompt.
+        max_tokens (N): With --prompt: most tokens of the block.
+    """
+
+    explain: bool = False
+    prompt: bool = False
+    max_tokens: int = 2000
 
 
 @command
 def search(
-    query: Annotated[str, typer.Argument(help='A question or some words; "" lists the newest.')],
+    query: str,
     asked: SearchOptions,
     where: StoreOptions,
     show: ShowOptions,
@@ -113,6 +96,9 @@ def search(
 
     The number before a hit is the probability that it answers. Nothing found is an empty
     result, with exit code 0. With --json the hits come first; --explain adds the trace.
+
+    Args:
+        query: A question or some words; "" lists the newest.
     """
     with open_existing(where) as memory:
         result = memory.search(query, **asked.arguments())
@@ -139,54 +125,44 @@ def search(
             console.print(make_score_table(result.hits))
 
 
-_agent_option = partial(typer.Option, rich_help_panel="Agent")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCallOptions:
-    """How the agent works."""
+    """How the agent works.
 
-    provider: Annotated[
-        ProviderName | None,
-        _agent_option(
-            help="Who decides on the queries: local needs no key; else as it is configured, "
-            "and local without a configuration."
-        ),
-    ] = None
-    config: Annotated[
-        Path | None,
-        _agent_option(
-            metavar="FILE", help="YAML file with the section retrieval_agent; else EKPHORY_CONFIG."
-        ),
-    ] = None
-    stage_results: Annotated[
-        StageResults,
-        _agent_option(
-            help="none, trace: tell the hops in the trace, or memory: in the answer context too."
-        ),
-    ] = "none"
-    events: Annotated[
-        Path | None,
-        _agent_option(
-            metavar="FILE", help="Write the session's events to this file, a JSON line each."
-        ),
-    ] = None
+    Attributes:
+        provider: Who decides on the queries: local needs no key; else as it is configured, and
+            local without a configuration.
+        config (FILE): YAML file with the section retrieval_agent; else EKPHORY_CONFIG.
+        stage_results: none, trace: tell the hops in the trace, or memory: in the answer context
+            too.
+        events (FILE): Write the session's events to this file, a JSON line each.
+    """
+
+    PANEL = "Agent"
+
+    provider: ProviderName | None = None
+    config: Path | None = None
+    stage_results: StageResults = "none"
+    events: Path | None = None
 
 
 @command
 def ask(
-    question: Annotated[str, typer.Argument(help="A question, however many lookups it needs.")],
+    question: str,
     asked: SearchOptions,
     agent: AgentCallOptions,
     where: StoreOptions,
     output: OutputOptions,
-    answer_context: Annotated[
-        bool, typer.Option("--answer-context", help="Print the block for a prompt instead.")
-    ] = False,
+    *,
+    answer_context: bool = False,
 ) -> None:
     """Follow a question from memory to memory, and show the chain of evidence as it grows.
 
     A question that needs one lookup takes one, as `ekphory search` does.
+
+    Args:
+        question: A question, however many lookups it needs.
+        answer_context: Print the block for a prompt instead.
     """
     # Needs numpy, which `ekphory --version` does without.
     from ekphory.agent.configuration import read_agent_settings
@@ -228,11 +204,17 @@ def list_memories(
     where: StoreOptions,
     output: OutputOptions,
     filter: _FilterOption = None,  # noqa: A002  the option's name
-    limit: Annotated[int, typer.Option(help="How many to show.")] = 100,
-    offset: Annotated[int, typer.Option(help="How many to pass over first.")] = 0,
-    order: Annotated[str, typer.Option(help="newest, oldest or written.")] = "newest",
+    limit: int = 100,
+    offset: int = 0,
+    order: str = "newest",
 ) -> None:
-    """List the memories of a scope, a page at a time."""
+    """List the memories of a scope, a page at a time.
+
+    Args:
+        limit: How many to show.
+        offset: How many to pass over first.
+        order: newest, oldest or written.
+    """
     with open_existing(where) as memory:
         page = memory.list(filter=filter, limit=limit, offset=offset, order=cast("Order", order))
         total = memory.count(filter=filter)

@@ -1,4 +1,4 @@
-"""`ekphory serve`, `mcp`, `keys` and `daemon`."""
+"""`ekphory serve`, `mcp`, `keys`, `daemon` and `cluster`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,20 @@ import typer
 from rich.table import Table
 
 from ekphory import resident
-from ekphory.cli.command import command, message_console, print_result, result_console
+from ekphory.cli.command import (
+    FAILED,
+    command,
+    message_console,
+    print_result,
+    result_console,
+    show_note,
+)
 from ekphory.cli.options import OutputOptions, StoreOptions, settings_for
 from ekphory.cli.output import print_json
+from ekphory.cli.transfer_commands import print_import_report
 from ekphory.config import read_settings
 from ekphory.errors import InvalidInput, MissingExtra
+from ekphory.scope import Scope
 from ekphory.types import to_plain_data
 
 if TYPE_CHECKING:
@@ -42,63 +51,61 @@ look: {url}/inspect   docs: {url}/docs   stop: Ctrl-C"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedStore:
-    """What is served, and where."""
+    """What is served, and where.
 
-    store: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Directory or Lance URI; else EKPHORY_STORE."),
-    ] = None
-    catalog: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Projects and keys; by default in the store's folder."),
-    ] = None
-    embedder: Annotated[
-        str | None,
-        typer.Option(metavar="MODEL", help="Directory or /v1/embeddings URL; else the bundled."),
-    ] = None
-    host: Annotated[
-        str | None,
-        typer.Option(metavar="H", help="Address [127.0.0.1]; any but a loopback one needs a key."),
-    ] = None
-    port: Annotated[
-        int | None, typer.Option(metavar="N", help="Port [8080]; 0 for any that is free.")
-    ] = None
-    workers: Annotated[int, typer.Option(metavar="N", help="Processes that answer.")] = 1
-    require_key: Annotated[
-        bool, typer.Option("--require-key", help="Need a key on a loopback address too.")
-    ] = False
-    cors_origin: Annotated[
-        list[str] | None,
-        typer.Option(metavar="URL", help="Web page that may ask from a browser. Repeatable."),
-    ] = None
-    trusted_proxy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Proxy, or network of proxies, whose X-Forwarded-For is believed. Repeatable.",
-        ),
-    ] = None
+    Attributes:
+        store (DIR): Directory or Lance URI; else EKPHORY_STORE.
+        catalog (FILE): Projects and keys; by default in the store's folder.
+        embedder (MODEL): Directory or /v1/embeddings URL; else the bundled.
+        host (H): Address [127.0.0.1]; any but a loopback one needs a key.
+        port (N): Port [8080]; 0 for any that is free.
+        workers (N): Processes that answer.
+        require_key: Need a key on a loopback address too.
+        cors_origin (URL): Web page that may ask from a browser. Repeatable.
+        trusted_proxy (ADDRESS): Proxy, or network of proxies, whose X-Forwarded-For is believed.
+            Repeatable.
+    """
 
-
-_limit = partial(typer.Option, metavar="N", rich_help_panel="Limits")
+    store: str | None = None
+    catalog: Path | None = None
+    embedder: str | None = None
+    host: str | None = None
+    port: int | None = None
+    workers: int = 1
+    require_key: bool = False
+    cors_origin: list[str] | None = None
+    trusted_proxy: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """How much is taken at a time."""
+    """How much is taken at a time.
 
-    body_bytes: Annotated[int | None, _limit(help="Largest body [8 MiB].")] = None
-    documents: Annotated[int | None, _limit(help="Documents a reranking [1000].")] = None
-    batch: Annotated[int | None, _limit(help="Texts an embedding request [2048].")] = None
-    concurrency: Annotated[int | None, _limit(help="Reads, and writes, under way [512].")] = None
-    per_second: Annotated[float | None, _limit(help="Requests a second of one key [any].")] = None
-    body_seconds: Annotated[float | None, _limit(help="Seconds a body may take [60].")] = None
-    header_seconds: Annotated[
-        float | None, _limit(help="Seconds a request's head may take [20].")
-    ] = None
-    values: Annotated[int | None, _limit(help="Values in a body [50000].")] = None
-    threads: Annotated[int | None, _limit(help="Reads worked on at once [8].")] = None
-    write_threads: Annotated[int | None, _limit(help="Writes worked on at once [4].")] = None
+    Attributes:
+        body_bytes (N): Largest body [8 MiB].
+        documents (N): Documents a reranking [1000].
+        batch (N): Texts an embedding request [2048].
+        concurrency (N): Reads, and writes, under way [512].
+        per_second (N): Requests a second of one key [any].
+        body_seconds (N): Seconds a body may take [60].
+        header_seconds (N): Seconds a request's head may take [20].
+        values (N): Values in a body [50000].
+        threads (N): Reads worked on at once [8].
+        write_threads (N): Writes worked on at once [4].
+    """
+
+    PANEL = "Limits"
+
+    body_bytes: int | None = None
+    documents: int | None = None
+    batch: int | None = None
+    concurrency: int | None = None
+    per_second: float | None = None
+    body_seconds: float | None = None
+    header_seconds: float | None = None
+    values: int | None = None
+    threads: int | None = None
+    write_threads: int | None = None
 
 
 @command
@@ -160,50 +167,41 @@ def say_stopped() -> Iterator[None]:
 
 
 _DEFAULT_PORT = 8090
-_http_option = partial(typer.Option, rich_help_panel="Over HTTP")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedTools:
-    """Which tools are offered, and by which way."""
+    """Which tools are offered, and by which way.
 
-    tools: Annotated[
-        Literal["ekphory", "agents", "memmachine"],
-        typer.Option(
-            help="ekphory's own six tools; agents: these and those about what changed; or "
-            "MemMachine's three by their names."
-        ),
-    ] = "ekphory"
-    transport: Annotated[
-        Literal["stdio", "http"],
-        typer.Option(help="stdio for a client that starts this command, http for streamable HTTP."),
-    ] = "stdio"
+    Attributes:
+        tools: ekphory's own six tools; agents: these and those about what changed; or MemMachine's
+            three by their names.
+        transport: stdio for a client that starts this command, http for streamable HTTP.
+    """
+
+    tools: Literal["ekphory", "agents", "memmachine"] = "ekphory"
+    transport: Literal["stdio", "http"] = "stdio"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAddress:
-    """Where streamable HTTP is served, and to whom."""
+    """Where streamable HTTP is served, and to whom.
 
-    host: Annotated[
-        str | None,
-        _http_option(metavar="H", help="Address [127.0.0.1]; any but a loopback one needs a key."),
-    ] = None
-    port: Annotated[
-        int | None, _http_option(metavar="N", help="Port [8090]; 0 for any that is free.")
-    ] = None
-    catalog: Annotated[
-        Path | None,
-        _http_option(
-            metavar="FILE", help="Where keys and features are; by default in the store's folder."
-        ),
-    ] = None
-    require_key: Annotated[
-        bool, _http_option("--require-key", help="Need a key on a loopback address too.")
-    ] = False
-    cors_origin: Annotated[
-        list[str] | None,
-        _http_option(metavar="URL", help="Web page that may ask from a browser. Repeatable."),
-    ] = None
+    Attributes:
+        host (H): Address [127.0.0.1]; any but a loopback one needs a key.
+        port (N): Port [8090]; 0 for any that is free.
+        catalog (FILE): Where keys and features are; by default in the store's folder.
+        require_key: Need a key on a loopback address too.
+        cors_origin (URL): Web page that may ask from a browser. Repeatable.
+    """
+
+    PANEL = "Over HTTP"
+
+    host: str | None = None
+    port: int | None = None
+    catalog: Path | None = None
+    require_key: bool = False
+    cors_origin: list[str] | None = None
 
 
 @command
@@ -304,30 +302,34 @@ _COLUMNS = ("id", "name", "org", "project", "rights", "created_at", "revoked_at"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogOptions:
-    """Whose keys."""
+    """Whose keys.
 
-    store: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="The store that is served; else EKPHORY_STORE."),
-    ] = None
-    catalog: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="As given to `ekphory serve`."),
-    ] = None
+    Attributes:
+        store (DIR): The store that is served; else EKPHORY_STORE.
+        catalog (FILE): As given to `ekphory serve`.
+    """
+
+    store: str | None = None
+    catalog: Path | None = None
 
 
 @command
 def create_key(
     where: CatalogOptions,
     output: OutputOptions,
-    name: Annotated[str, typer.Option(help="What you call it.")] = "",
-    org: Annotated[str | None, typer.Option(help="Only for this organisation.")] = None,
-    project: Annotated[str | None, typer.Option(help="Only for this project of it.")] = None,
-    rights: Annotated[
-        str, typer.Option(help="read, write, or admin; each includes the former.")
-    ] = "write",
+    name: str = "",
+    org: str | None = None,
+    project: str | None = None,
+    rights: str = "write",
 ) -> None:
-    """Make a key. It is shown this once: the catalog keeps only a digest of it."""
+    """Make a key. It is shown this once: the catalog keeps only a digest of it.
+
+    Args:
+        name: What you call it.
+        org: Only for this organisation.
+        project: Only for this project of it.
+        rights: read, write, or admin; each includes the former.
+    """
     with _open_keys(where) as keys:
         made = keys.create(name=name, org=org, project=project, rights=cast("Rights", rights))
     if output.json:
@@ -350,11 +352,15 @@ def list_keys(where: CatalogOptions, output: OutputOptions) -> None:
 
 @command
 def revoke_key(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="As `ekphory keys list` says.")],
+    key_id: str,
     where: CatalogOptions,
     output: OutputOptions,
 ) -> None:
-    """Let a key be worth nothing from now on; a running server knows at once."""
+    """Let a key be worth nothing from now on; a running server knows at once.
+
+    Args:
+        key_id (ID): As `ekphory keys list` says.
+    """
     with _open_keys(where) as keys:
         keys.revoke(key_id)
     print_result(output, {"revoked": key_id}, f"{key_id} is revoked.")
@@ -408,3 +414,96 @@ def _ask_daemon(verb: str) -> dict[str, Any]:
         return resident.ask({verb: True}, seconds=_DAEMON_SECONDS)
     except resident.NoResident:
         return {"running": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFlags:
+    """What a store of shards is made of, and on what it runs.
+
+    Attributes:
+        shards (N): Shards of a new store, for its whole life [16].
+        cpus (N): Processors of this machine; by default all.
+    """
+
+    shards: int | None = None
+    cpus: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkFlags:
+    """Where a bulk import goes.
+
+    Attributes:
+        org: Organisation of every record.
+        project: Project of every record.
+        failures (FILE): Where to list what failed; else ekphory-failed/PATH.jsonl beside it.
+    """
+
+    store: Annotated[
+        str,
+        typer.Option(metavar="URI", help="s3://…, gs://…, az://…, or a directory that all share."),
+    ]
+    org: str | None = None
+    project: str | None = None
+    failures: Path | None = None
+
+
+@command
+def import_in_bulk(
+    uri: str,
+    given: BulkFlags,
+    cluster: ClusterFlags,
+    output: OutputOptions,
+) -> None:
+    """Remember what files hold, on all machines of a Ray cluster.
+
+    Without `RAY_ADDRESS` all of it runs here. Run again, after an interruption or later, it adds
+    what is missing. The exit code is 1 when a record was refused; all others are imported.
+
+    Args:
+        uri: File or folder of .jsonl or .parquet, here or on object storage.
+    """
+    from ekphory.cluster.bulk import BulkOptions
+    from ekphory.cluster.bulk import import_in_bulk as run
+
+    options = BulkOptions(
+        store=given.store,
+        shards=cluster.shards,
+        scope=Scope(org=given.org, project=given.project),
+        cpus=cluster.cpus,
+        failures=given.failures,
+    )
+    with show_note("starting Ray") as note:
+        report = run(
+            uri,
+            options,
+            on_progress=lambda now: note(f"{now.added:,} added, {now.skipped:,} already there"),
+        )
+    print_import_report(report, output)
+    if report.failed:
+        raise typer.Exit(FAILED)
+
+
+@command
+def serve_cluster(
+    served: ServedStore, load: LoadOptions, cluster: ClusterFlags, output: OutputOptions
+) -> None:
+    """Serve a store of shards over HTTP, on all machines of a Ray cluster.
+
+    Without `RAY_ADDRESS` all of it runs here, in as many processes as --workers says. The store is
+    made where there is none. It answers what `ekphory serve` does about memories and projects.
+    """
+    options = make_server_options(served, load)
+    from ekphory.cluster.serving import ClusterOptions
+    from ekphory.cluster.serving import serve_cluster as run
+
+    with say_stopped():
+        run(
+            ClusterOptions(
+                server=options,
+                shards=cluster.shards,
+                replicas=options.workers,
+                cpus=cluster.cpus,
+            ),
+            on_listening=partial(print_listening, output),
+        )

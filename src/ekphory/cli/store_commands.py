@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.table import Column, Table
@@ -35,19 +35,18 @@ _IDS_NAMED = 20
 def doctor(
     where: StoreOptions,
     output: OutputOptions,
-    repair: Annotated[
-        bool,
-        typer.Option("--repair", help="Merge files, drop old versions and rebuild indexes first."),
-    ] = False,
-    verify: Annotated[
-        bool,
-        typer.Option("--verify", help="Read every row too, and compare it with its checksum."),
-    ] = False,
+    *,
+    repair: bool = False,
+    verify: bool = False,
 ) -> None:
     """Say what is fine in a store and what is not.
 
     Reads the whole store, all scopes together, and changes nothing without --repair. The exit
     status is 1 if --verify finds damage.
+
+    Args:
+        repair: Merge files, drop old versions and rebuild indexes first.
+        verify: Read every row too, and compare it with its checksum.
     """
     path = settings_for(where).store
     with open_existing(where) as memory:
@@ -82,17 +81,17 @@ def doctor(
 def reembed(
     where: StoreOptions,
     output: OutputOptions,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Go back to the vectors of the model before.")
-    ] = False,
-    drop_previous: Annotated[
-        bool,
-        typer.Option("--drop-previous", help="Only remove the vectors of the model before."),
-    ] = False,
+    *,
+    undo: bool = False,
+    drop_previous: bool = False,
 ) -> None:
     """Embed a whole store anew with the present model, or the one that --embedder names.
 
     Others may search and write meanwhile. When it breaks off, run it again: it goes on.
+
+    Args:
+        undo: Go back to the vectors of the model before.
+        drop_previous: Only remove the vectors of the model before.
     """
     if undo and drop_previous:
         problem = "cannot stand beside --drop-previous"
@@ -122,9 +121,7 @@ def reembed(
 def _print_findings(
     path: str, findings: tuple[Finding, ...], verification: Verification | None
 ) -> None:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    table = Table.grid(word_column(), Column(overflow="fold"), padding=(0, 1))
     said = [(finding.state, finding.sentence) for finding in findings]
     for state, sentence in (*said, *_describe_verification(verification)):
         mark, style = _MARKS[state]
@@ -164,12 +161,14 @@ def _describe_verification(verification: Verification | None) -> Iterator[tuple[
 
 @command
 def show(
-    preset_name: Annotated[
-        str, typer.Argument(metavar="PRESET", help="Name of a preset; see pipeline list.")
-    ],
+    preset_name: str,
     output: OutputOptions,
 ) -> None:
-    """Show the stages of a preset, in the order in which they run, with their settings."""
+    """Show the stages of a preset, in the order in which they run, with their settings.
+
+    Args:
+        preset_name (PRESET): Name of a preset; see pipeline list.
+    """
     from ekphory.retrieval.pipeline import describe
     from ekphory.retrieval.presets import preset
 

@@ -45,62 +45,35 @@ if TYPE_CHECKING:
 
 
 PageReaderName = Literal["own", "chat", "off"]
-_document_option = partial(typer.Option, rich_help_panel="Documents")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFlags:
-    """What an import of documents does beyond reading them."""
+    """What an import of documents does beyond reading them.
 
-    watch: Annotated[
-        bool,
-        _document_option(
-            "--watch",
-            help="Follow changes, deletions and renames until Ctrl-C, which loses nothing; --prune "
-            "is part of it.",
-        ),
-    ] = False
-    prune: Annotated[
-        bool,
-        _document_option(
-            "--prune", help="Forget documents that were imported from here and are gone."
-        ),
-    ] = False
-    pool: Annotated[
-        str | None,
-        _document_option(
-            help="Where they go; else by their names, reference_code or reference_library."
-        ),
-    ] = None
-    name: Annotated[
-        str | None,
-        _document_option(
-            help="What the folder is called in the store, in place of its path, so that it may "
-            "be moved."
-        ),
-    ] = None
-    encoding: Annotated[
-        str | None,
-        _document_option(
-            help="Of text files that are not UTF-8, such as cp1252; else it is found out, or they "
-            "are refused where it is not sure."
-        ),
-    ] = None
-    exclude: Annotated[
-        list[str] | None,
-        _document_option(
-            metavar="GLOB",
-            help="Pass over files and folders of this name, such as drafts or '*.tmp.md'; with a / "
-            "of this path below the folder. Repeatable.",
-        ),
-    ] = None
-    ocr: Annotated[
-        PageReaderName | None,
-        _document_option(
-            help="Who reads scanned pages: own models (the default), the chat service of "
-            "EKPHORY_CHAT_URL, whose model must see, or nobody."
-        ),
-    ] = None
+    Attributes:
+        watch: Follow changes, deletions and renames until Ctrl-C, which loses nothing; --prune is
+            part of it.
+        prune: Forget documents that were imported from here and are gone.
+        pool: Where they go; else by their names, reference_code or reference_library.
+        name: What the folder is called in the store, in place of its path, so that it may be moved.
+        encoding: Of text files that are not UTF-8, such as cp1252; else it is found out, or they
+            are refused where it is not sure.
+        exclude (GLOB): Pass over files and folders of this name, such as drafts or '*.tmp.md'; with
+            a / of this path below the folder. Repeatable.
+        ocr: Who reads scanned pages: own models (the default), the chat service of
+            EKPHORY_CHAT_URL, whose model must see, or nobody.
+    """
+
+    PANEL = "Documents"
+
+    watch: bool = False
+    prune: bool = False
+    pool: str | None = None
+    name: str | None = None
+    encoding: str | None = None
+    exclude: list[str] | None = None
+    ocr: PageReaderName | None = None
 
     def refuse_for(self, chosen: str) -> None:
         """Refuse the flags where something else than documents is imported.
@@ -153,7 +126,12 @@ def _find_page_reader(name: PageReaderName, settings: Settings) -> PageReader | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportFlags:
-    """What to read, and where to list what cannot be."""
+    """What to read, and where to list what cannot be.
+
+    Attributes:
+        failures (FILE): Where to list what failed; else ekphory-failed/PATH.jsonl beside it.
+        conversation (ID): LoCoMo: import this conversation only.
+    """
 
     input_format: Annotated[
         str | None,
@@ -164,21 +142,13 @@ class ImportFlags:
             "langmem; found out when left out. ekphory is what `ekphory export` wrote.",
         ),
     ] = None
-    failures: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where to list what failed; else ekphory-failed/PATH.jsonl beside it.",
-        ),
-    ] = None
-    conversation: Annotated[
-        str | None, typer.Option(metavar="ID", help="LoCoMo: import this conversation only.")
-    ] = None
+    failures: Path | None = None
+    conversation: str | None = None
 
 
 @command
 def import_records(
-    path: Annotated[Path, typer.Argument(help="File, folder or export archive.")],
+    path: Path,
     where: StoreOptions,
     output: OutputOptions,
     documents: DocumentFlags,
@@ -192,6 +162,9 @@ def import_records(
     Documents are Markdown, text, reStructuredText, PDF, Word, HTML and source code. Of a document
     that has changed the new passages replace the old ones; the links, tags and date of a note are
     kept.
+
+    Args:
+        path: File, folder or export archive.
     """
     from ekphory.importers.detect import choose_format
 
@@ -298,15 +271,15 @@ def print_import_report(report: ImportReport, output: OutputOptions) -> None:
 def export_memories(
     where: StoreOptions,
     output: OutputOptions,
-    target: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="Where to write; - for standard output."),
-    ] = STANDARD_OUTPUT,
+    target: Path = STANDARD_OUTPUT,
 ) -> None:
     """Write a scope's memories to JSON Lines, whole, with their earlier versions.
 
     `ekphory import` reads the file back without loss. A file appears when it is complete;
     one that is there already is replaced. What has expired or was forgotten is not in it.
+
+    Args:
+        target (FILE): Where to write; - for standard output.
     """
     to_file = target != STANDARD_OUTPUT
     if output.json and not to_file:
@@ -350,16 +323,14 @@ def backup(
         Path, typer.Option(metavar="DIR|FILE.tar", help="A new folder, or a new .tar file.")
     ],
     store: StoreOption = None,
-    catalog: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="The server's catalog, where it does not lie in the store."
-        ),
-    ] = None,
+    catalog: Path | None = None,
 ) -> None:
     """Copy a whole store, all scopes and the server's catalog, while others write.
 
     It holds every write that was acknowledged before it began.
+
+    Args:
+        catalog (FILE): The server's catalog, where it does not lie in the store.
     """
     from ekphory.backup import back_up
 

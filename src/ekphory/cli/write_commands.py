@@ -1,15 +1,15 @@
-"""`ekphory add`, `update` and `forget`."""
+"""`ekphory add`, `update`, `forget`, `supersede`, and what else writes or tells what changed."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
-from ekphory.cli.command import command, message_console, print_result
+from ekphory.cli.command import command, message_console, print_result, result_console, step_bar
 from ekphory.cli.options import (
     MemoryId,
     OutputOptions,
@@ -18,39 +18,50 @@ from ekphory.cli.options import (
     open_for_writing,
     read_metadata,
 )
+from ekphory.cli.output import (
+    make_profile_table,
+    make_revision_table,
+    make_timeline_table,
+    print_json,
+)
 from ekphory.errors import InvalidInput
-from ekphory.filters.tree import EVERYTHING, Filter
-
-_field_option = partial(typer.Option, rich_help_panel="The memory")
+from ekphory.filters.tree import EVERYTHING, Field, Filter, In
+from ekphory.types import RevisionKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFields:
-    """The fields of a memory beside its text; its session is that of the scope."""
+    """The fields of a memory beside its text; its session is that of the scope.
 
-    id: Annotated[
-        str | None, _field_option(help="Its id; it alone then decides what is there already.")
-    ] = None
-    at: Annotated[
-        str | None, _field_option(metavar="TIME", help="When it happened, ISO 8601; else now.")
-    ] = None
-    producer: Annotated[str | None, _field_option(help="Who said it.")] = None
-    produced_for: Annotated[str | None, _field_option(help="Whom it was said to.")] = None
-    role: Annotated[str | None, _field_option(help="Chat role: user, assistant, …")] = None
-    sequence: Annotated[int | None, _field_option(help="Position within its session.")] = None
-    pool: Annotated[str | None, _field_option(help="Its pool; agent_memory by default.")] = None
-    type: Annotated[
-        str | None, _field_option(help="episodic, semantic, procedural or unknown; else predicted.")
-    ] = None
-    importance: Annotated[float | None, _field_option(help="From 0 to 1; else predicted.")] = None
-    expires_at: Annotated[
-        str | None, _field_option(metavar="TIME", help="From then on it is hidden.")
-    ] = None
-    source: Annotated[str | None, _field_option(help="Where it comes from.")] = None
-    metadata: Annotated[
-        list[str] | None,
-        _field_option(metavar="KEY=VALUE", help="A field of your own; repeatable."),
-    ] = None
+    Attributes:
+        id: Its id; it alone then decides what is there already.
+        at (TIME): When it happened, ISO 8601; else now.
+        producer: Who said it.
+        produced_for: Whom it was said to.
+        role: Chat role: user, assistant, …
+        sequence: Position within its session.
+        pool: Its pool; agent_memory by default.
+        type: episodic, semantic, procedural or unknown; else predicted.
+        importance: From 0 to 1; else predicted.
+        expires_at (TIME): From then on it is hidden.
+        source: Where it comes from.
+        metadata (KEY=VALUE): A field of your own; repeatable.
+    """
+
+    PANEL = "The memory"
+
+    id: str | None = None
+    at: str | None = None
+    producer: str | None = None
+    produced_for: str | None = None
+    role: str | None = None
+    sequence: int | None = None
+    pool: str | None = None
+    type: str | None = None
+    importance: float | None = None
+    expires_at: str | None = None
+    source: str | None = None
+    metadata: list[str] | None = None
 
 
 SAMPLED = (
@@ -62,7 +73,7 @@ SAMPLED = (
 
 @command
 def add(
-    text: Annotated[str, typer.Argument(help="What to remember; - reads standard input.")],
+    text: str,
     fields: MemoryFields,
     where: StoreOptions,
     output: OutputOptions,
@@ -70,6 +81,9 @@ def add(
     """Remember one text.
 
     On return it is durable. What is there already is skipped, not doubled.
+
+    Args:
+        text: What to remember; - reads standard input.
     """
     metadata = read_metadata(fields.metadata)
     with open_for_writing(where) as memory:
@@ -95,25 +109,23 @@ def _read_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """The fields of a memory that can change."""
+    """The fields of a memory that can change.
 
-    text: Annotated[str | None, typer.Option(help="The new text.")] = None
-    at: Annotated[str | None, typer.Option(metavar="TIME", help="When it happened, ISO 8601.")] = (
-        None
-    )
-    type: Annotated[str | None, typer.Option(help="episodic, semantic, procedural or unknown.")] = (
-        None
-    )
-    importance: Annotated[float | None, typer.Option(help="From 0 to 1.")] = None
-    expires_at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="From then on it is hidden.")
-    ] = None
-    metadata: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE", help="Your own fields; they replace all earlier ones. Repeatable."
-        ),
-    ] = None
+    Attributes:
+        text: The new text.
+        at (TIME): When it happened, ISO 8601.
+        type: episodic, semantic, procedural or unknown.
+        importance: From 0 to 1.
+        expires_at (TIME): From then on it is hidden.
+        metadata (KEY=VALUE): Your own fields; they replace all earlier ones. Repeatable.
+    """
+
+    text: str | None = None
+    at: str | None = None
+    type: str | None = None
+    importance: float | None = None
+    expires_at: str | None = None
+    metadata: list[str] | None = None
 
 
 @command
@@ -135,21 +147,21 @@ def update(
 def forget(
     where: StoreOptions,
     output: OutputOptions,
+    *,
     memory_id: Annotated[
         str | None, typer.Argument(metavar="[ID]", help="The memory's id.", show_default=False)
     ] = None,
-    filter: Annotated[  # noqa: A002  the option's name
-        str | None,
-        typer.Option(metavar="CONDITION", help="Forget all for which this condition holds."),
-    ] = None,
-    purge: Annotated[
-        bool, typer.Option("--purge", help="Leave no byte of the text on disk; takes longer.")
-    ] = False,
+    filter: str | None = None,  # noqa: A002  the option's name
+    purge: bool = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Forget one memory, all that match a condition, or all of --session, with their history.
 
     Forgetting more than one asks first; where nobody can be asked, it needs --yes.
+
+    Args:
+        filter (CONDITION): Forget all for which this condition holds.
+        purge: Leave no byte of the text on disk; takes longer.
     """
     condition: str | Filter | None = filter
     if memory_id is None and filter is None and where.session is not None:
@@ -185,15 +197,19 @@ def _confirm(affected: int) -> None:
 
 @command
 def learn_mistake(
-    what: Annotated[str, typer.Argument(help="What went wrong.")],
+    what: str,
     where: StoreOptions,
     output: OutputOptions,
+    *,
     fix: Annotated[str, typer.Option(help="How it is put right, or avoided.")],
-    shared: Annotated[
-        bool, typer.Option("--shared", help="Let the whole project see it, not this agent alone.")
-    ] = False,
+    shared: bool = False,
 ) -> None:
-    """Remember a mistake and what was learnt from it; searches weigh mistakes more."""
+    """Remember a mistake and what was learnt from it; searches weigh mistakes more.
+
+    Args:
+        what: What went wrong.
+        shared: Let the whole project see it, not this agent alone.
+    """
     with open_for_writing(where) as memory:
         made = memory.learn_mistake(what, fix=fix, shared=shared)
     print_result(output, {"id": made}, f"Remembered as {made}")
@@ -201,13 +217,16 @@ def learn_mistake(
 
 @command
 def add_rule(
-    text: Annotated[str, typer.Argument(help="The rule.")],
+    text: str,
     where: StoreOptions,
     output: OutputOptions,
 ) -> None:
     """Add a rule that every search of the project finds first.
 
     It enters every later prompt of all agents.
+
+    Args:
+        text: The rule.
     """
     with open_for_writing(where) as memory:
         made = memory.add_rule(text)
@@ -219,11 +238,150 @@ def promote(
     memory_id: MemoryId,
     where: StoreOptions,
     output: OutputOptions,
-    pool: Annotated[
-        str, typer.Option(help="shared_knowledge, shared_mistakes or shared_rules.")
-    ] = "shared_knowledge",
+    pool: str = "shared_knowledge",
 ) -> None:
-    """Copy a memory into a pool that the whole project sees."""
+    """Copy a memory into a pool that the whole project sees.
+
+    Args:
+        pool: shared_knowledge, shared_mistakes or shared_rules.
+    """
     with open_existing(where) as memory:
         made = memory.promote(memory_id, pool=pool)
     print_result(output, {"id": made}, f"Copied into {pool} as {made}")
+
+
+_NowOption = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="The moment of asking, ISO 8601; else the current one."),
+]
+
+
+@command
+def supersede(
+    old: str,
+    where: StoreOptions,
+    output: OutputOptions,
+    by: Annotated[str, typer.Option(metavar="ID", help="The memory that takes its place.")],
+    kind: str = "replaces",
+    at: str | None = None,
+) -> None:
+    """Say that one memory takes the place of another; both are kept.
+
+    Searches put the older one below the newer one from then on. `unsupersede` takes it back.
+
+    Args:
+        old (ID): The memory that holds no more.
+        kind: replaces, corrects, ends, restates, excepts or plans.
+        at (TIME): Since when, ISO 8601; else since the newer memory.
+    """
+    with open_existing(where) as memory:
+        made = memory.supersede(old, by=by, kind=cast("RevisionKind", kind), at=at)
+    shown = f"{made.newer} {made.kind} {made.older}. Taken back with: unsupersede {made.id}"
+    print_result(output, made, shown)
+
+
+@command
+def unsupersede(
+    where: StoreOptions,
+    output: OutputOptions,
+    revision: Annotated[
+        str | None, typer.Argument(metavar="[REVISION]", help="The decision.", show_default=False)
+    ] = None,
+    batch: str | None = None,
+) -> None:
+    """Take back a decision on what supersedes what, or set a conflict aside.
+
+    Args:
+        batch (BATCH): All decisions of this batch instead.
+    """
+    with open_existing(where) as memory:
+        count = memory.unsupersede(revision=revision, batch=batch)
+    noun = "decision" if count == 1 else "decisions"
+    print_result(output, {"undone": count}, f"{count:,} {noun} taken back.")
+
+
+@command
+def conflicts(
+    where: StoreOptions,
+    output: OutputOptions,
+    *,
+    scan: bool = False,
+    limit: int = 100,
+) -> None:
+    """List memories that may contradict others, where it is not sure enough to act.
+
+    Confirm one with `supersede`, set one aside with `unsupersede`.
+
+    Args:
+        scan: Compare all memories of the scope first; takes a while.
+        limit: How many to show.
+    """
+    with open_existing(where) as memory, step_bar() as show:
+        found = memory.conflicts(scan=scan, limit=limit, on_progress=partial(show, "comparing"))
+        ids = {each for pair in found for each in (pair.older, pair.newer)}
+        named = In(Field("id"), tuple(ids))
+        told = memory.list(filter=named, limit=2 * limit) if ids and not output.json else []
+    if output.json:
+        print_json({"conflicts": found})
+        return
+    if found:
+        result_console().print(make_revision_table(found, {each.id: each.text for each in told}))
+    else:
+        message_console().print("No conflicts.")
+
+
+@command
+def timeline(
+    topic: str,
+    where: StoreOptions,
+    output: OutputOptions,
+    k: Annotated[int, typer.Option("--k", "-k", help="Most states, the newest ones.")] = 20,
+    now: _NowOption = None,
+) -> None:
+    """Show the states of a topic in the order in which they held.
+
+    Args:
+        topic: Words that name it, such as: where I live.
+    """
+    with open_existing(where) as memory:
+        states = memory.timeline(topic, k=k, now=now)
+    if output.json:
+        print_json({"topic": topic, "states": states})
+    elif states:
+        result_console().print(make_timeline_table(states))
+    else:
+        message_console().print("No memory matches.")
+
+
+@command
+def profile(
+    where: StoreOptions,
+    output: OutputOptions,
+    k: Annotated[int, typer.Option("--k", "-k", help="Most entries.")] = 50,
+    now: _NowOption = None,
+) -> None:
+    """Show the lasting facts and preferences that hold now, each with its evidence."""
+    with open_existing(where) as memory:
+        entries = memory.profile(k=k, now=now)
+    if output.json:
+        print_json({"profile": entries})
+    elif entries:
+        result_console().print(make_profile_table(entries))
+    else:
+        message_console().print("No lasting fact or preference is known.")
+
+
+@command
+def settle(
+    where: StoreOptions,
+    output: OutputOptions,
+    timeout: float | None = None,
+) -> None:
+    """Wait until everything that was written is compared with earlier memories.
+
+    Args:
+        timeout (SECONDS): Give up waiting after so long.
+    """
+    with open_existing(where) as memory:
+        memory.settle(timeout)
+    print_result(output, {"settled": True}, "All memories are compared.")

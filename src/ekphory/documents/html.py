@@ -190,7 +190,8 @@ class _Walk:
             items = _make_block(element, "list", "\n".join(_read_items(element, 0)))
             yield SkippedPart("navigation") if _is_menu(element) else items
         elif tag == "pre":
-            yield _make_block(element, "code", _read_code(element))
+            code = "".join(element.itertext()).strip("\n").rstrip()
+            yield _make_block(element, "code", code)
         elif _is_frame(element):
             yield from self.blocks(element)
             yield from self.flush()
@@ -228,10 +229,6 @@ def _read_visible_text(element: Element) -> str:
             parts.append(f"{edge}{_read_visible_text(child)}{edge}")
         parts.append(child.tail or "")
     return "".join(parts)
-
-
-def _read_code(element: Element) -> str:
-    return "".join(element.itertext()).strip("\n").rstrip()
 
 
 def _read_items(element: Element, depth: int) -> Iterator[str]:

@@ -145,7 +145,8 @@ class EkphorySession(SessionABC):  # type: ignore[misc]  # its package is not re
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the newest `limit` items, or as many as the settings say, in order."""
         most = resolve_session_limit(limit, self.session_settings)
-        return await asyncio.to_thread(self._read_newest, most)
+        records = await asyncio.to_thread(self._read_last, _ALL if most is None else most)
+        return [read_item(record) for record in records]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Append items, all or none; on return they are durable.
@@ -164,9 +165,6 @@ class EkphorySession(SessionABC):  # type: ignore[misc]  # its package is not re
     async def clear_session(self) -> None:
         """Forget all items, and with them what can be found of the dialogue."""
         await asyncio.to_thread(self._memory.forget, filter=self._items)
-
-    def _read_newest(self, most: int | None) -> list[TResponseInputItem]:
-        return [read_item(record) for record in self._read_last(_ALL if most is None else most)]
 
     def _read_last(self, most: int) -> Sequence[MemoryRecord]:
         held = self._memory.count(filter=self._items)

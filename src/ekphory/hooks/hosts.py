@@ -10,8 +10,9 @@ import os
 import shlex
 import shutil
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -24,36 +25,32 @@ EVENTS: tuple[EventName, ...] = get_args(EventName)
 HostName = Literal["claude-code", "codex", "gemini-cli", "cursor", "opencode", "openclaw"]
 HOST_NAMES: tuple[HostName, ...] = get_args(HostName)
 _MARK = "hook"
-_SECONDS: Mapping[EventName, int] = {
-    "prompt": 10,
-    "turn-end": 10,
-    "compact": 10,
-    "session-start": 10,
-    "session-end": 3,
-}
+_SECONDS: Mapping[EventName, int] = {**dict.fromkeys(EVENTS, 10), "session-end": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One tool.
+    """One tool, as `hosts.toml` tells it.
 
     Attributes:
         name: What the command calls it.
         folder: Where its user's configuration lies, below the home directory.
-        variable: Names another folder, where the tool knows such a variable.
         file: The configuration, or the plugin, in that folder.
+        variable: Names another folder, where the tool knows such a variable.
         local_file: The untracked file of one project, below it; None where it has none.
         events: Its names of the events.
         form: How a hook is written into the configuration; None where it is a plugin's file.
+        beside: Names of the files that a plugin needs beside its own.
     """
 
     name: HostName
     folder: str
-    variable: str
     file: str
-    local_file: str | None
-    events: Mapping[EventName, str]
-    form: Callable[[EventName, list[str]], dict[str, Any]] | None
+    variable: str = ""
+    local_file: str | None = None
+    events: Mapping[EventName, str] = field(default_factory=dict)
+    form: Callable[[EventName, list[str]], dict[str, Any]] | None = None
+    beside: tuple[str, ...] = ()
 
 
 def _argv_form(event: EventName, command: list[str]) -> dict[str, Any]:
@@ -76,44 +73,11 @@ def _cursor_form(event: EventName, command: list[str]) -> dict[str, Any]:
     return {"command": shlex.join(command), "timeout": _SECONDS[event]}
 
 
-_CLAUDE_EVENTS: Mapping[EventName, str] = {
-    "prompt": "UserPromptSubmit",
-    "turn-end": "Stop",
-    "compact": "PreCompact",
-    "session-start": "SessionStart",
-    "session-end": "SessionEnd",
-}
-_GEMINI_EVENTS: Mapping[EventName, str] = {
-    **_CLAUDE_EVENTS,
-    "prompt": "BeforeAgent",
-    "turn-end": "AfterAgent",
-    "compact": "PreCompress",
-}
-_CURSOR_EVENTS: Mapping[EventName, str] = {
-    "prompt": "beforeSubmitPrompt",
-    "turn-end": "stop",
-    "compact": "preCompact",
-    "session-start": "sessionStart",
-    "session-end": "sessionEnd",
-}
+_FORMS = {"argv": _argv_form, "shell": _shell_form, "gemini": _gemini_form, "cursor": _cursor_form}
+_TABLE = tomllib.loads(files(__package__).joinpath("hosts.toml").read_text("utf-8"))
 HOSTS: Mapping[str, Host] = {
-    host.name: host
-    for host in (
-        Host(
-            "claude-code",
-            ".claude",
-            "CLAUDE_CONFIG_DIR",
-            "settings.json",
-            ".claude/settings.local.json",
-            _CLAUDE_EVENTS,
-            _argv_form,
-        ),
-        Host("codex", ".codex", "CODEX_HOME", "hooks.json", None, _CLAUDE_EVENTS, _shell_form),
-        Host("gemini-cli", ".gemini", "", "settings.json", None, _GEMINI_EVENTS, _gemini_form),
-        Host("cursor", ".cursor", "", "hooks.json", None, _CURSOR_EVENTS, _cursor_form),
-        Host("opencode", ".config/opencode", "", "plugins/ekphory.js", None, {}, None),
-        Host("openclaw", ".openclaw", "", "extensions/ekphory/index.js", None, {}, None),
-    )
+    name: Host(**{"name": name, **entry, "form": _FORMS.get(entry.get("form"))})
+    for name, entry in _TABLE.items()
 }
 
 
@@ -230,12 +194,12 @@ def apply_change(change: HookChange) -> None:
         return
     if change.after is None:
         change.file.unlink(missing_ok=True)
-        for name in _BESIDE.get(change.host, {}):
+        for name in HOSTS[change.host].beside:
             (change.file.parent / name).unlink(missing_ok=True)
         return
     change.file.parent.mkdir(parents=True, exist_ok=True)
-    for name, content in _BESIDE.get(change.host, {}).items():
-        (change.file.parent / name).write_text(_format(content), encoding="utf-8")
+    for name in HOSTS[change.host].beside:
+        (change.file.parent / name).write_text(_read_plugin(name), encoding="utf-8")
     # A link to a file that is kept elsewhere stays one.
     target = change.file.resolve()
     with write_aside(target) as part:
@@ -253,32 +217,17 @@ def find_command() -> list[str]:
     return [found] if found else [sys.executable, "-m", "ekphory"]
 
 
-_BESIDE: Mapping[str, Mapping[str, Any]] = {
-    "openclaw": {
-        "package.json": {
-            "name": "ekphory",
-            "version": "1.0.0",
-            "type": "module",
-            "openclaw": {"extensions": ["./index.js"]},
-        },
-        "openclaw.plugin.json": {
-            "id": "ekphory",
-            "name": "Ekphory",
-            "activation": {"onStartup": True, "onCapabilities": ["hook"]},
-            "configSchema": {"type": "object", "additionalProperties": False},
-        },
-    }
-}
-"""What a plugin needs beside its file."""
-
-
 def _plugin(host: Host, command: list[str], options: list[str]) -> str:
-    source = files("ekphory.hooks").joinpath("plugins", f"{host.name}.js").read_text("utf-8")
+    source = _read_plugin(f"{host.name}.js")
     program, *before = command
     replaced = {"__PROGRAM__": program, "__BEFORE__": before, "__OPTIONS__": options}
     for mark, value in replaced.items():
         source = source.replace(f'"{mark}"', json.dumps(value))
     return source
+
+
+def _read_plugin(name: str) -> str:
+    return files(__package__).joinpath("plugins", name).read_text("utf-8")
 
 
 def _read(file: Path) -> str | None:
@@ -378,13 +327,11 @@ def read_payload(text: str) -> HookPayload:
         folder=Path(folder) if isinstance(folder, str) else Path.cwd(),
         prompt=prompt if isinstance(prompt, str) else "",
         transcript=Path(transcript) if isinstance(transcript, str) and transcript else None,
-        messages=_mappings(messages) if isinstance(messages, list) else None,
+        messages=[each for each in messages if isinstance(each, Mapping)]
+        if isinstance(messages, list)
+        else None,
         is_of_a_helper=bool(given.get("agent_id")) and "session_key" not in given,
     )
-
-
-def _mappings(lines: list[Any]) -> list[Mapping[str, Any]]:
-    return [line for line in lines if isinstance(line, Mapping)]
 
 
 def format_reply(host: Host, event: EventName, context: str) -> str:

@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -91,32 +91,29 @@ class HookState:
 
     def recalled(self, host: str, session: str) -> set[str]:
         """Return ids of the memories that a session was shown."""
-        rows = self._read(
-            "SELECT recalled FROM sessions WHERE host = ? AND session = ?", (host, session)
-        )
-        return set(json.loads(rows[0][0])) if rows else set()
+        return self._read_names("recalled", host, session)
 
     def note_recalled(self, host: str, session: str, ids: Sequence[str]) -> None:
         """Add ids to those that a session was shown."""
-        known = sorted(self.recalled(host, session) | set(ids))
-        self._write(
-            "INSERT INTO sessions (host, session, recalled) VALUES (?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET recalled = excluded.recalled",
-            (host, session, json.dumps(known)),
-        )
+        self._write_names("recalled", host, session, self.recalled(host, session) | set(ids))
 
     def captured(self, host: str, session: str) -> set[str]:
         """Return what names the messages of a session that are captured."""
-        rows = self._read(
-            "SELECT captured FROM sessions WHERE host = ? AND session = ?", (host, session)
-        )
-        return set(json.loads(rows[0][0])) if rows else set()
+        return self._read_names("captured", host, session)
 
     def note_captured(self, host: str, session: str, names: Iterable[str]) -> None:
         """Note which messages of a session are captured, in the place of what was noted."""
+        self._write_names("captured", host, session, names)
+
+    def _read_names(self, column: str, host: str, session: str) -> set[str]:
+        query = f"SELECT {column} FROM sessions WHERE host = ? AND session = ?"  # noqa: S608
+        rows = self._read(query, (host, session))
+        return set(json.loads(rows[0][0])) if rows else set()
+
+    def _write_names(self, column: str, host: str, session: str, names: Iterable[str]) -> None:
         self._write(
-            "INSERT INTO sessions (host, session, captured) VALUES (?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET captured = excluded.captured",
+            f"INSERT INTO sessions (host, session, {column}) VALUES (?, ?, ?) "  # noqa: S608
+            f"ON CONFLICT DO UPDATE SET {column} = excluded.{column}",
             (host, session, json.dumps(sorted(names))),
         )
 
@@ -130,15 +127,7 @@ class HookState:
             "INSERT OR REPLACE INTO waiting "
             "(host, session, org, project, folder, transcript, messages) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                waiting.host,
-                waiting.session,
-                waiting.org,
-                waiting.project,
-                waiting.folder,
-                waiting.transcript,
-                kept,
-            ),
+            (*astuple(waiting)[1:-1], kept),
         )
 
     def waiting(self) -> list[Waiting]:
@@ -163,15 +152,7 @@ class HookState:
         self._write(
             "INSERT INTO events (at, host, event, project, milliseconds, did, failure) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                event.at,
-                event.host,
-                event.event,
-                event.project,
-                event.milliseconds,
-                event.did,
-                event.failure,
-            ),
+            astuple(event),
         )
         self._write(
             "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?", (_KEPT_EVENTS,)

@@ -368,7 +368,8 @@ class _Import:
     def follow(self, changed: set[Path]) -> None:
         """Import what changed at these paths."""
         files = {file.path: file for path in sorted(changed) for file in self._find_below(path)}
-        gone = [self._relate_path(path) for path in sorted(changed) if self._has_gone(path)]
+        places = filter(self._has_gone, sorted(changed))
+        gone = [path.relative_to(self._folder).as_posix() for path in places]
         if files or gone:
             self._import_files(list(files.values()), gone)
 
@@ -391,9 +392,6 @@ class _Import:
         if self._root != self._folder:
             return path == self._root
         return not any(part.startswith(".") for part in path.relative_to(self._root).parts)
-
-    def _relate_path(self, path: Path) -> str:
-        return path.relative_to(self._folder).as_posix()
 
     def _update(self, files: list[DocumentFile]) -> None:
         """Import what is new in these documents, and forget what they no longer hold.

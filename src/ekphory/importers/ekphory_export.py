@@ -142,9 +142,9 @@ class _Reading:
             content = decode_line(line)
         except DamagedLine as error:
             self._add_up(line)
-            yield self._describe_damage(
-                number, f"{error}. Take the line as it was exported.", _decode_beginning(line)
-            )
+            shown = line[:500].decode("utf-8", "replace")
+            message = f"{error}. Take the line as it was exported."
+            yield self._describe_damage(number, message, shown)
             return
         if END_KEY in content:
             yield from self._settle()
@@ -200,7 +200,3 @@ class _Reading:
 
 def _format_count(count: object) -> str:
     return f"{count:,}" if isinstance(count, int) else "an unknown number of"
-
-
-def _decode_beginning(line: bytes) -> str:
-    return line[:500].decode("utf-8", "replace")

@@ -146,16 +146,10 @@ def read_locomo(
                 fields = _make_fields(turn, project or sample.id)
                 yield ImportedRecord(fields, f"{sample.id}: {turn.id}")
     if wanted is not None and wanted not in known:
-        raise _describe_unknown(path, wanted, known)
-
-
-def _describe_unknown(path: Path, wanted: str, known: list[str]) -> InvalidInput:
-    return InvalidInput(
-        "conversation",
-        wanted,
-        f"{path.name} has no such conversation; it holds {', '.join(known[:20]) or 'none'}",
-        "Name one of them as the conversation, or bind no project to import all.",
-    )
+        held = ", ".join(known[:20]) or "none"
+        problem = f"{path.name} has no such conversation; it holds {held}"
+        remedy = "Name one of them as the conversation, or bind no project to import all."
+        raise InvalidInput("conversation", wanted, problem, remedy)
 
 
 def _make_fields(turn: LocomoTurn, project: str) -> dict[str, object]:

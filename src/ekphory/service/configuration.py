@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from ekphory.agent import configuration as resources
+from ekphory import resources
+from ekphory.agent.configuration import make_agent_settings
 from ekphory.agent.provider import AgentSettings
 from ekphory.catalog.database import Database, NotThere
 from ekphory.catalog.projects import EpisodicSwitches, Projects
@@ -259,7 +260,7 @@ class Configuration:
         document = self.document()
         if self._agent is None or self._agent[0] is not document:
             # Loaded once: it may hold a model.
-            self._agent = (document, resources.make_agent_settings(document))
+            self._agent = (document, make_agent_settings(document))
         return self._agent[1]
 
     # The models.

@@ -3,7 +3,7 @@
 import pytest
 from tests.evaluation.conftest import write_conversations
 
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory_lab.evaluation.loaders import load_conversation
 from ekphory_lab.evaluation.reranking.candidates import find_candidates
 

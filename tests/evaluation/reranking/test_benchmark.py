@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ekphory.retrieval.gate import GateThresholds, gate_feature
-from ekphory.testing.models import HashEmbedder, OverlapReranker
+from ekphory.testing import HashEmbedder, OverlapReranker
 from ekphory_lab.evaluation.reranking.benchmark import (
     GateCases,
     RerankOptions,

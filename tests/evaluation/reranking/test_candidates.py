@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory_lab.evaluation.datasets import Passage
 from ekphory_lab.evaluation.reranking.candidates import (
     another_conversation,

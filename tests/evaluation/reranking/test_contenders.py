@@ -7,7 +7,7 @@ from tests.models.tiny_rerankers import write_overlap_reranker
 from ekphory.errors import InvalidInput
 from ekphory.models.onnx_reranker import OnnxReranker
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
-from ekphory.testing.models import OverlapReranker
+from ekphory.testing import OverlapReranker
 from ekphory.testing.reranker_contract import LargeInputRerankerContract, RerankerContract
 from ekphory_lab.evaluation.reranking.candidates import (
     BM25,

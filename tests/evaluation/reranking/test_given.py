@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory_lab.evaluation.reranking.benchmark import RerankOptions, _candidates
 from ekphory_lab.evaluation.reranking.given import given_candidates, read_given
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ekphory.errors import DatasetError
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from ekphory_lab.evaluation.reranking.candidates import (
     Judge,
     find_candidates,

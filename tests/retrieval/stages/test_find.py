@@ -15,7 +15,7 @@ from ekphory.retrieval.pipeline import QueryVariants
 from ekphory.retrieval.query import QueryClass
 from ekphory.retrieval.snapshot import Neighbours
 from ekphory.retrieval.stages.find import Fuse, LexicalScores, SearchPools, WordingScores
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 from retrieval.states import records, rows, state_of, with_candidates
 
 

@@ -20,7 +20,7 @@ from ekphory.retrieval.stages.query import (
     usable_document,
     wording_prompt,
 )
-from ekphory.testing.models import HashEmbedder, ScriptedChat
+from ekphory.testing import HashEmbedder, ScriptedChat
 from retrieval.states import records, state_of
 
 CASES = read_cases(__file__)

@@ -14,7 +14,7 @@ from ekphory.retrieval.pipeline import RememberedRecords
 from ekphory.retrieval.query import classify_query
 from ekphory.retrieval.rerank import Blend
 from ekphory.retrieval.stages.rerank import GateReranker, Rerank
-from ekphory.testing.models import HashEmbedder, OverlapReranker
+from ekphory.testing import HashEmbedder, OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates
 
 

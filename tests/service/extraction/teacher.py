@@ -11,7 +11,7 @@ from ekphory.models.chat import ChatSettings, OpenAIChat
 from ekphory.service.handles import ServiceModels
 from ekphory.service.learning import ExtractionSettings
 from ekphory.service.memory_service import MemoryService
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 QUICK = ExtractionSettings(
     attempts=3, backoff=0.02, longest_wait=0.05, poll=0.05, group=4, stop=2.0

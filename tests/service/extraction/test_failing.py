@@ -10,7 +10,7 @@ from ekphory.catalog.extraction import FailedExtraction
 from ekphory.service.handles import Place, ServiceModels
 from ekphory.service.learning import ExtractionSettings
 from ekphory.service.memory_service import MemoryService
-from ekphory.testing.models import HashEmbedder
+from ekphory.testing import HashEmbedder
 
 from .conftest import hand_over
 from .teacher import command, completion, until

@@ -12,7 +12,7 @@ from ekphory.errors import ServiceError
 from ekphory.models.chat import ChatUsage
 from ekphory.models.loading import load_chat
 from ekphory.models.reranker import RerankPassage, RerankQuery
-from ekphory.testing.models import ScriptedChat
+from ekphory.testing import ScriptedChat
 from ekphory_lab.training.reranker.teachers import (
     ChatTeacher,
     KeptAnswers,

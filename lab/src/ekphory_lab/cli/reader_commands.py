@@ -42,7 +42,7 @@ def hops(
     seed: Annotated[int, typer.Option(help="Decides which conversations lie beside.")] = 0,
 ) -> None:
     """Learn to follow evidence from memory to memory, and write it; no evaluation data is read."""
-    from ekphory.agent.hops import HOPS_FILE
+    from ekphory.agent.local_provider import HOPS_FILE
     from ekphory.models.loading import load_embedder
     from ekphory.retrieval.calibration import write_fitted
     from ekphory_lab.training.hops import find_steps, hop_scopes, learn_hops

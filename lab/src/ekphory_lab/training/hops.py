@@ -18,17 +18,18 @@ from random import Random
 
 import numpy as np
 
-from ekphory.agent.hops import (
+from ekphory.agent.local_provider import (
     FEATURES,
     GATE_NUMBERS,
     HOPS_KIND,
     MOST_HOPS,
     HopWeights,
     Trail,
+    chain_probability,
+    follow,
     gate_features,
     sigmoid,
 )
-from ekphory.agent.local_provider import chain_probability, follow
 from ekphory.agent.provider import Budget, SearchTool
 from ekphory.agent.session import HOP_HITS
 from ekphory.agent_trace import EventLog

@@ -1,4 +1,4 @@
-"""A dialogue through OpenAI's Responses API, with the official SDK."""
+"""Dialogues with OpenAI and Anthropic, through their official SDKs."""
 
 from __future__ import annotations
 
@@ -7,23 +7,29 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ekphory.agent.llm_bundle import BundleDirectory, zip_skill
 from ekphory.agent.llm_dialogue import (
     DESCRIPTION,
     PARAMETERS,
     SHELL,
+    AgentSpec,
+    BundleDirectory,
     ModelFault,
     ModelTurn,
     RawOutput,
     ToolAnswer,
     ToolCall,
     translate_errors,
+    zip_skill,
 )
-from ekphory.agent.provider import NAME, LanguageModel, OpenAIEnvironment
+from ekphory.agent.provider import NAME, AgentSettings
 from ekphory.errors import MissingExtra
 
 if TYPE_CHECKING:
+    from anthropic.types import Message
     from openai.types.responses import Response, ResponseFunctionShellToolCall
+
+    from ekphory.resources import LanguageModel
+
 
 _log = logging.getLogger("ekphory.agent")
 _UNFINISHED = "the stream broke off before the message was complete"
@@ -40,19 +46,16 @@ class OpenAIDialogue:
         self,
         question: str,
         model: LanguageModel,
-        *,
+        settings: AgentSettings,
         bundle: BundleDirectory,
-        environment: OpenAIEnvironment,
-        raw: RawOutput,
     ) -> None:
         """Prepare the dialogue; nothing is sent yet.
 
         Args:
             question: What is to be answered.
             model: Which model, where, and its key.
+            settings: Where the model finds the guidance, and whether payloads are logged.
             bundle: The guidance; the first of it is the agent's own.
-            environment: Where the model finds the rest.
-            raw: Where payloads are told.
 
         Raises:
             MissingExtra: The SDK is not installed.
@@ -64,14 +67,14 @@ class OpenAIDialogue:
         self._client = AsyncOpenAI(api_key=model.api_key, base_url=model.base_url, max_retries=0)
         self._model = model.model
         self._bundle = bundle
-        self._environment = environment
-        self._raw = raw
+        self._environment = settings.openai_native_agent_environment
+        self._raw = RawOutput(settings.agent_session_log_raw_output, model.api_key)
         self._has_shell = True
         self._items: list[dict[str, Any]] = [{"role": "user", "content": question}]
         self._answered: Sequence[ToolAnswer] = ()
 
     async def answer(self, answers: Sequence[ToolAnswer], *, must_search: bool) -> ModelTurn:
-        """Hand over the answers of tools and give the model's next message.
+        """Hand over the answers of tools and return the model's next message.
 
         Args:
             answers: To the calls of the message before; empty at the beginning.
@@ -81,14 +84,14 @@ class OpenAIDialogue:
             ModelFault: There is no message.
         """
         if answers and answers is not self._answered:
-            self._items += [_format_answer(answer) for answer in answers]
+            self._items += [_format_output(answer) for answer in answers]
             self._answered = answers
         request = self._request(must_search=must_search)
         self._raw.tell("openai request", request)
         response = await self._response(request)
         self._raw.tell("openai response", response.to_dict())
         self._items += _repeat_items(response)
-        return _read_turn(response)
+        return _read_response(response)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -96,15 +99,8 @@ class OpenAIDialogue:
 
     def _request(self, *, must_search: bool) -> dict[str, Any]:
         agent, *guidance = self._bundle.specs
-        tools: list[dict[str, Any]] = [
-            {
-                "type": "function",
-                "name": NAME,
-                "description": DESCRIPTION,
-                "parameters": PARAMETERS,
-                "strict": True,
-            }
-        ]
+        search = {"name": NAME, "description": DESCRIPTION, "parameters": PARAMETERS}
+        tools: list[dict[str, Any]] = [{"type": "function", **search, "strict": True}]
         texts = [agent.body]
         if self._has_shell:
             tools.append({"type": SHELL, "environment": self._shell()})
@@ -126,12 +122,8 @@ class OpenAIDialogue:
             if self._environment == "local":
                 skill["path"] = str(self._bundle.path(spec))
             else:
-                source = {
-                    "type": "base64",
-                    "media_type": "application/zip",
-                    "data": zip_skill(spec),
-                }
-                skill |= {"type": "inline", "source": source}
+                zipped = {"media_type": "application/zip", "data": zip_skill(spec)}
+                skill |= {"type": "inline", "source": {"type": "base64", **zipped}}
             skills.append(skill)
         return {"type": self._environment, "skills": skills}
 
@@ -166,7 +158,7 @@ class OpenAIDialogue:
         raise ModelFault(_UNFINISHED, may_pass=True)
 
 
-def _read_turn(response: Response) -> ModelTurn:
+def _read_response(response: Response) -> ModelTurn:
     """Read the model's message out of the response's items."""
     texts: list[str] = []
     calls: list[ToolCall] = []
@@ -206,14 +198,8 @@ def _repeat_items(response: Response) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     for item in response.output:
         if item.type == "function_call":
-            items.append(
-                {
-                    "type": "function_call",
-                    "call_id": item.call_id,
-                    "name": item.name,
-                    "arguments": item.arguments,
-                }
-            )
+            call = {"call_id": item.call_id, "name": item.name, "arguments": item.arguments}
+            items.append({"type": "function_call", **call})
         elif item.type == "shell_call" and _is_ours(item):
             action = {"commands": list(item.action.commands)}
             items.append({"type": "shell_call", "call_id": item.call_id, "action": action})
@@ -223,8 +209,122 @@ def _repeat_items(response: Response) -> list[dict[str, Any]]:
     return items
 
 
-def _format_answer(answer: ToolAnswer) -> dict[str, Any]:
+def _format_output(answer: ToolAnswer) -> dict[str, Any]:
     if answer.call.name == SHELL:
         outcome = {"stdout": answer.text, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
         return {"type": "shell_call_output", "call_id": answer.call.id, "output": [outcome]}
     return {"type": "function_call_output", "call_id": answer.call.id, "output": answer.text}
+
+
+_ENDINGS = {
+    "refusal": "the model declined",
+    "max_tokens": "cut off: its longest message was reached",
+    "model_context_window_exceeded": "cut off: the model's window is full",
+}
+
+
+class AnthropicDialogue:
+    """Keeps the conversation on this side, as the protocol wants it."""
+
+    def __init__(self, question: str, settings: AgentSettings, specs: Sequence[AgentSpec]) -> None:
+        """Prepare the dialogue; nothing is sent yet.
+
+        Args:
+            question: What is to be answered.
+            settings: Which model, where, and its key.
+            specs: The guidance, which goes into the system prompt.
+
+        Raises:
+            MissingExtra: The SDK is not installed.
+        """
+        try:
+            from anthropic import AsyncAnthropic
+        except ImportError as error:
+            raise MissingExtra("agent", "The agent's provider anthropic") from error
+        self._client = AsyncAnthropic(
+            api_key=settings.anthropic_api_key,
+            base_url=settings.anthropic_base_url,
+            max_retries=0,
+        )
+        self._settings = settings
+        self._system = "\n".join(spec.body for spec in specs)
+        self._raw = RawOutput(settings.agent_session_log_raw_output, settings.anthropic_api_key)
+        self._messages: list[dict[str, Any]] = [{"role": "user", "content": question}]
+        self._answered: Sequence[ToolAnswer] = ()
+
+    async def answer(self, answers: Sequence[ToolAnswer], *, must_search: bool) -> ModelTurn:
+        """Hand over the answers of tools and return the model's next message.
+
+        Args:
+            answers: To the calls of the message before; empty at the beginning.
+            must_search: Whether the model has to call the search tool.
+
+        Raises:
+            ModelFault: There is no message.
+        """
+        if answers and answers is not self._answered:
+            content = [_format_result(answer) for answer in answers]
+            self._messages.append({"role": "user", "content": content})
+            self._answered = answers
+        request = self._request(must_search=must_search)
+        self._raw.tell("anthropic request", request)
+        message = await self._message(request)
+        self._raw.tell("anthropic response", message.to_dict())
+        self._messages.append({"role": "assistant", "content": _repeat_blocks(message)})
+        return _read_message(message)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def _request(self, *, must_search: bool) -> dict[str, Any]:
+        return {
+            "model": self._settings.anthropic_model,
+            "max_tokens": self._settings.anthropic_max_output_tokens,
+            "system": self._system,
+            "messages": self._messages,
+            "tools": [{"name": NAME, "description": DESCRIPTION, "input_schema": PARAMETERS}],
+            "tool_choice": {"type": "tool", "name": NAME} if must_search else {"type": "auto"},
+        }
+
+    async def _message(self, request: dict[str, Any]) -> Message:
+        import anthropic
+
+        with translate_errors(anthropic, anthropic.AnthropicError, self._raw):
+            async with self._client.messages.stream(**request) as stream:
+                message = await stream.get_final_message()
+        if message.stop_reason is None:
+            raise ModelFault(_UNFINISHED, may_pass=True)
+        return message
+
+
+def _read_message(message: Message) -> ModelTurn:
+    texts = [block.text for block in message.content if block.type == "text"]
+    calls = tuple(
+        ToolCall(block.id, block.name, json.dumps(block.input))
+        for block in message.content
+        if block.type == "tool_use"
+    )
+    return ModelTurn(
+        text="\n".join(texts),
+        calls=calls,
+        refusal=_ENDINGS.get(message.stop_reason or ""),
+        input_tokens=message.usage.input_tokens,
+        output_tokens=message.usage.output_tokens,
+    )
+
+
+def _repeat_blocks(message: Message) -> list[dict[str, Any]]:
+    """Return the blocks that the next request repeats."""
+    blocks: list[dict[str, Any]] = []
+    for block in message.content:
+        if block.type == "text" and block.text:
+            blocks.append({"type": "text", "text": block.text})
+        elif block.type == "tool_use":
+            call = {"id": block.id, "name": block.name, "input": block.input}
+            blocks.append({"type": "tool_use", **call})
+    return blocks
+
+
+def _format_result(answer: ToolAnswer) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": answer.call.id, "content": answer.text}

@@ -1,0 +1,401 @@
+"""MemMachine's configuration in YAML: its sections, and the models that `resources` names.
+
+It is read safely, and every unknown key is told together with the nearest one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ekphory.config import read_variable
+from ekphory.errors import InvalidInput, MissingExtra, shorten
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.loading import load_embedder, load_reranker
+from ekphory.models.reranker import RerankingModel
+from ekphory.retrieval.ranking_rerankers import (
+    Bm25Reranker,
+    EmbedderReranker,
+    IdentityReranker,
+    RankFusionReranker,
+)
+
+_VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))")
+SECTIONS = (
+    "logging",
+    "episode_store",
+    "episodic_memory",
+    "retrieval_agent",
+    "semantic_memory",
+    "session_manager",
+    "server",
+    "prompt",
+    "resources",
+)
+"""The sections that a MemMachine configuration may have; only some of them concern the agent."""
+
+
+def read_document(name: str | Path) -> dict[str, Any]:
+    """Read a configuration file.
+
+    Raises:
+        InvalidInput: It cannot be read, is not YAML, or has a section that is not known.
+        MissingExtra: The YAML reader is not installed.
+    """
+    try:
+        import yaml
+    except ImportError as error:
+        raise MissingExtra("agent", "A configuration file") from error
+    file = Path(name).expanduser()
+    try:
+        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput("config", str(file), f"cannot be read: {error}", "Check it") from error
+    except yaml.YAMLError as error:
+        # The whole message quotes the file, which may hold a key.
+        where = getattr(error, "problem_mark", None)
+        line = f" in line {where.line + 1}" if where is not None else ""
+        raise InvalidInput(
+            "config", str(file), f"must be YAML; it is not{line}", "Correct it"
+        ) from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        problem = "must hold a mapping of sections"
+        raise InvalidInput("config", str(file), problem, "Give `name: value` lines")
+    found = mapping(document, place="config")
+    refuse_unknown(found, SECTIONS, place="config")
+    return found
+
+
+def mapping(value: object, *, place: str) -> dict[str, Any]:
+    """Return a mapping with text keys.
+
+    Raises:
+        InvalidInput: It is something else.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        kind = type(value).__name__
+        raise InvalidInput(place, kind, "must be a mapping", "Give `name: value` lines")
+    return value
+
+
+def refuse_unknown(given: Iterable[str], known: Iterable[str], *, place: str) -> None:
+    """Refuse the first key that is not known.
+
+    Raises:
+        InvalidInput: There is one; names the nearest known key.
+    """
+    choices = sorted(known)
+    for key in given:
+        if key not in choices:
+            near = difflib.get_close_matches(key, choices, n=1, cutoff=0.5)
+            hint = f"Did you mean {near[0]!r}? " if near else ""
+            raise InvalidInput(
+                place, key, "must be a known key", f"{hint}Known are {', '.join(choices)}"
+            )
+
+
+def expand_variable(
+    value: object, *, place: str, environment: Mapping[str, str] | None = None
+) -> object:
+    """Put variables in the place of `$NAME` and `${NAME}`, where that is all that a text says.
+
+    Raises:
+        InvalidInput: The variable is not set.
+    """
+    found = _VARIABLE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        return value
+    name = found["braced"] or found["plain"]
+    given = read_variable(name, environment)
+    if given is None:
+        raise InvalidInput(place, f"${name}", "this variable is not set", f"Set {name}")
+    return given
+
+
+def text(value: object, *, place: str) -> str:
+    """Return a text.
+
+    Raises:
+        InvalidInput: It is something else, or empty.
+    """
+    if not isinstance(value, str) or not value.strip():
+        shown = "***" if place.endswith("key") else shorten(value)
+        raise InvalidInput(place, shown, "must be a string", "Give one")
+    return value.strip()
+
+
+# `resources`: models by their ids, as MemMachine's configuration has it.
+
+RESOURCES = ("databases", "embedders", "language_models", "rerankers")
+_ENTRY = ("provider", "config")
+_MODEL_PROVIDERS = ("openai-responses", "openai-chat-completions", "amazon-bedrock", "litellm")
+_MODEL_KEYS = (
+    "model",
+    "api_key",
+    "base_url",
+    "reasoning_effort",
+    "max_retry_interval_seconds",
+    "metrics_factory_id",
+    "user_metrics_labels",
+)
+_EMBEDDER_KEYS = {
+    "sentence-transformer": ("model", "max_input_length"),
+    "openai": (
+        *("model", "api_key", "base_url", "dimensions", "query_prefix", "passage_prefix"),
+        *("max_input_length", "max_retry_interval_seconds"),
+    ),
+    "ekphory": ("model",),
+}
+_RERANKER_KEYS = {
+    "cross-encoder": ("model_name", "max_input_length"),
+    "ekphory": ("model",),
+    "http": ("url", "protocol", "model", "api_key"),
+    "cohere": ("model", "api_key", "cohere_key", "base_url"),
+    "identity": (),
+    "bm25": ("k1", "b", "epsilon"),
+    "embedder": ("embedder_id",),
+    "rrf-hybrid": ("reranker_ids", "k"),
+}
+OPENAI_URL = "https://api.openai.com/v1"
+_COHERE_URL = "https://api.cohere.com"
+
+Environment = Mapping[str, str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageModel:
+    """An entry of `resources.language_models`.
+
+    Attributes:
+        id: Its name in the configuration.
+        provider: What it speaks: `openai-responses` and the like.
+        model: The model's name at the service.
+        api_key: The service's key; never shown.
+        base_url: The service's address; None for the provider's own.
+    """
+
+    id: str
+    provider: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    base_url: str | None = None
+
+
+def language_model(
+    resources: Mapping[str, Any], model_id: str, *, environment: Environment = None
+) -> LanguageModel:
+    """Find a language model.
+
+    Args:
+        resources: The section.
+        model_id: The model's id in it.
+        environment: Where variables are read.
+
+    Raises:
+        InvalidInput: There is none of that id, or it is not complete.
+    """
+    known = dict.fromkeys(_MODEL_PROVIDERS, _MODEL_KEYS)
+    found = _Configured.find(resources, "language_models", model_id, known, environment)
+    if not found.provider.startswith("openai"):
+        raise InvalidInput(
+            f"resources.language_models.{model_id}.provider",
+            found.provider,
+            "the agent cannot speak to it",
+            "Take openai-responses, or the agent's provider anthropic or local",
+        )
+    return LanguageModel(
+        id=model_id,
+        provider=found.provider,
+        model=found.text("model"),
+        api_key=found.optional("api_key"),
+        base_url=found.optional("base_url"),
+    )
+
+
+def embedder(
+    resources: Mapping[str, Any], embedder_id: str, *, environment: Environment = None
+) -> EmbeddingModel:
+    """Find and load an embedder.
+
+    Raises:
+        InvalidInput: There is none of that id, or it is not complete.
+        MissingExtra: It needs the `[torch]` extra.
+        ModelError, ServiceError: It cannot be loaded, or its service does not answer.
+    """
+    found = _Configured.find(resources, "embedders", embedder_id, _EMBEDDER_KEYS, environment)
+    if found.provider != "openai":
+        return load_embedder(found.text("model"))
+    return load_embedder(
+        found.optional("base_url") or OPENAI_URL,
+        model=found.text("model"),
+        api_key=found.optional("api_key"),
+        dimensions=found.whole_number("dimensions"),
+        # Blanks at their ends count.
+        query_prefix=str(found.config.get("query_prefix") or ""),
+        passage_prefix=str(found.config.get("passage_prefix") or ""),
+    )
+
+
+def reranker(
+    resources: Mapping[str, Any],
+    reranker_id: str,
+    *,
+    environment: Environment = None,
+    within: tuple[str, ...] = (),
+) -> RerankingModel:
+    """Find and load a reranker.
+
+    Args:
+        resources: The section.
+        reranker_id: The reranker's id in it.
+        environment: Where variables are read.
+        within: The rerankers that fuse it with others.
+
+    Raises:
+        InvalidInput: There is none of that id, it is not complete, or it is part of itself.
+        MissingExtra: It needs the `[torch]` extra.
+        ModelError: It cannot be loaded.
+    """
+    found = _Configured.find(resources, "rerankers", reranker_id, _RERANKER_KEYS, environment)
+    match found.provider:
+        case "identity":
+            return IdentityReranker(reranker_id)
+        case "bm25":
+            numbers = {name: found.number(name) for name in ("k1", "b")}
+            given = {name: value for name, value in numbers.items() if value is not None}
+            return Bm25Reranker(reranker_id, **given)
+        case "embedder":
+            named = found.text("embedder_id")
+            return EmbedderReranker(
+                reranker_id, embedder(resources, named, environment=environment)
+            )
+        case "rrf-hybrid":
+            if reranker_id in within:
+                raise InvalidInput(found.place, reranker_id, "is part of itself", "Name others")
+            parts = [
+                reranker(resources, each, environment=environment, within=(*within, reranker_id))
+                for each in found.texts("reranker_ids")
+            ]
+            return RankFusionReranker(reranker_id, tuple(parts), k=found.number("k") or 60)
+        case "cross-encoder" | "ekphory" as provider:
+            return load_reranker(found.text(_RERANKER_KEYS[provider][0]))
+    return _load_served(found)
+
+
+def _load_served(found: _Configured) -> RerankingModel:
+    if found.provider == "cohere":
+        return load_reranker(
+            found.optional("base_url") or _COHERE_URL,
+            protocol="cohere",
+            model=found.text("model"),
+            api_key=found.optional("api_key") or found.optional("cohere_key"),
+        )
+    return load_reranker(
+        found.text("url"),
+        protocol=found.optional("protocol"),
+        model=found.optional("model"),
+        api_key=found.optional("api_key"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Configured:
+    """The configuration of one resource, with variables in place.
+
+    Attributes:
+        place: Where it stands, as errors name it.
+        provider: What it is made by.
+        config: Its keys, all of them known.
+    """
+
+    place: str
+    provider: str
+    config: Mapping[str, object]
+
+    @classmethod
+    def find(
+        cls,
+        resources: Mapping[str, Any],
+        kind: str,
+        wanted: str,
+        known: Mapping[str, Iterable[str]],
+        environment: Environment,
+    ) -> _Configured:
+        """Return a resource of one of the providers that are known, with their keys."""
+        entry, provider = _find_entry(resources, kind, wanted, known)
+        place = f"resources.{kind}.{wanted}.config"
+        config = mapping(entry.get("config"), place=place)
+        refuse_unknown(config, known[provider], place=place)
+        given = {
+            name: expand_variable(value, place=f"{place}.{name}", environment=environment)
+            for name, value in config.items()
+        }
+        return cls(place, provider, given)
+
+    def text(self, name: str) -> str:
+        """Return a key that must be there."""
+        return text(self.config.get(name), place=f"{self.place}.{name}")
+
+    def optional(self, name: str) -> str | None:
+        """Return a key that may be left out."""
+        return None if self.config.get(name) is None else self.text(name)
+
+    def texts(self, name: str) -> list[str]:
+        """Return the texts of a list that must hold some."""
+        found = self.config.get(name)
+        if not isinstance(found, list) or not found:
+            raise InvalidInput(f"{self.place}.{name}", found, "must be a list", "Name some")
+        return [text(each, place=f"{self.place}.{name}") for each in found]
+
+    def number(self, name: str) -> float | None:
+        """Return a number that may be left out."""
+        found = self.config.get(name)
+        place = f"{self.place}.{name}"
+        return None if found is None else read_number(found, place, whole=False)
+
+    def whole_number(self, name: str) -> int | None:
+        """Return a whole number that may be left out."""
+        found = self.config.get(name)
+        place = f"{self.place}.{name}"
+        return None if found is None else int(read_number(found, place, whole=True))
+
+
+def _find_entry(
+    resources: Mapping[str, Any], kind: str, wanted: str, providers: Iterable[str]
+) -> tuple[dict[str, Any], str]:
+    """Return an entry, and which of the providers it names."""
+    entries = mapping(resources.get(kind), place=f"resources.{kind}")
+    if wanted not in entries:
+        near = difflib.get_close_matches(wanted, entries, n=1)
+        hint = f"Did you mean {near[0]!r}? " if near else ""
+        known = ", ".join(sorted(entries)) or "none"
+        raise InvalidInput(f"resources.{kind}", wanted, "is not there", f"{hint}There is: {known}")
+    place = f"resources.{kind}.{wanted}"
+    entry = mapping(entries[wanted], place=place)
+    refuse_unknown(entry, _ENTRY, place=place)
+    provider = text(entry.get("provider"), place=f"{place}.provider")
+    refuse_unknown([provider], providers, place=f"{place}.provider")
+    return entry, provider
+
+
+def read_number(value: object, place: str, *, whole: bool) -> float | int:
+    """Return a number; variables of the environment are texts.
+
+    Raises:
+        InvalidInput: It is something else.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    try:
+        return int(str(value)) if whole else float(str(value))
+    except ValueError:
+        kind = "whole number" if whole else "number"
+        raise InvalidInput(place, value, f"must be a {kind}", "Give one") from None

@@ -79,6 +79,14 @@ def test_what_a_new_memory_replaces_is_found_in_the_background(read_by):
     assert found is None
 
 
+def test_what_may_be_a_mistake_is_the_past_where_nothing_else_was(read_by):
+    memory = read_by(WrittenReader({(ROME, OSLO): ("corrects", 0.9)}))
+    add_both(memory)
+    memory.settle(timeout=30)
+    first = memory.search("Where did Mara live before?", now=NOW)[0]
+    assert first.id == "rome"
+
+
 def test_a_memory_of_earlier_that_is_written_later_is_the_older_one(read_by):
     memory = read_by(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}))
     memory.add(OSLO, id="oslo", at="2025-01-01")

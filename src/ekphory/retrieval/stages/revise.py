@@ -134,14 +134,17 @@ class _Spans:
         if times:
             meant = [row for row in rows if self._held_in(row, times) and row not in self._wrong]
         elif asked.tense in ("past", "first"):
-            meant = [row for row in rows if row in ended and row not in self._wrong]
+            over = [row for row in rows if row in ended]
+            # What may have been true, or is asked for as what was said, where nothing else was.
+            unsure = [row for row in over if self._wrong.get(row, 0.0) < 1]
+            meant = [row for row in over if row not in self._wrong] or unsure
             meant = meant[:1] if asked.tense == "first" else meant
         else:
             return self._not_now(asked) | self._wrong
         if not meant:
             return dict(self._wrong)
-        sure = {row: self._certainty(row, meant) for row in rows if row not in meant}
-        return sure | self._wrong
+        sure = {row: self._certainty(row, meant) for row in rows} | self._wrong
+        return {row: each for row, each in sure.items() if row not in meant}
 
     def _not_now(self, asked: AskedState) -> dict[int, float]:
         links = {**self.superseded, **self._over}

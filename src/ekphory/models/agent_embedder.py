@@ -232,17 +232,10 @@ def _write_card(model: OnnxEmbedder | TorchEmbedder, results: Results, directory
         f"{key}: {json.dumps(value)}"
         for key, value in _metadata(identity.name, licence, results).items()
     ]
-    text = (
-        files("ekphory.models")
-        .joinpath("model_card.md")
-        .read_text(encoding="utf-8")
-        .format(
-            metadata="\n".join(lines),
-            identity=identity,
-            source=source,
-            aged=aged,
-            table=_table(results),
-        )
+    template = files("ekphory.models").joinpath("model_card.md").read_text(encoding="utf-8")
+    measured_rows = _table(results)
+    text = template.format(
+        metadata="\n".join(lines), identity=identity, source=source, aged=aged, table=measured_rows
     )
     (directory / CARD_FILE).write_text(text, encoding="utf-8")
 

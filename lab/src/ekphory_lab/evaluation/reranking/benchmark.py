@@ -39,8 +39,9 @@ from ekphory_lab.evaluation.reranking.candidates import (
     ScoredList,
     candidates_of,
     find_candidates,
+    given_candidates,
+    read_given,
 )
-from ekphory_lab.evaluation.reranking.given import given_candidates, read_given
 from ekphory_lab.evaluation.reranking.questions import DialogueScores, DialogueSet, measure_dialogue
 
 # A contender behind the evaluation's door: what it searches is the fixed candidates.

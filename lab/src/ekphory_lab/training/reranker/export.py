@@ -335,13 +335,11 @@ def pair_inputs(pairs: Sequence[PairTokens]) -> static_int8.ModelInputs:
 
 
 def _quantised(weights: CrossEncoderWeights, pairs: Sequence[PairTokens]) -> bytes:
-    arithmetic = onnx_graph.FloatArithmetic()
-    model = build_cross_encoder(weights, arithmetic)
-    ranges = static_int8.ranges_over(model, arithmetic, _batches(pairs))
-    encoder, ranges = static_int8.fold_value_balance(weights.encoder, ranges)
-    folded = replace(weights, encoder=encoder, stored="float16")
-    quantised = build_cross_encoder(folded, static_int8.StaticInt8Arithmetic(encoder, ranges))
-    content: bytes = quantised.SerializeToString(deterministic=True)
+    def build(encoder: onnx_graph.EncoderWeights, arithmetic: onnx_graph.Arithmetic) -> ModelProto:
+        return build_cross_encoder(replace(weights, encoder=encoder, stored="float16"), arithmetic)
+
+    model = static_int8.quantised(build, weights.encoder, _batches(pairs))
+    content: bytes = model.SerializeToString(deterministic=True)
     return content
 
 

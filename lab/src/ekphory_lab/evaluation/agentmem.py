@@ -462,14 +462,9 @@ def _correlation(
     texts: Sequence[LabelledText], said: metrics.FloatArray
 ) -> metrics.Estimate | None:
     labels = np.array([each.importance for each in texts], np.float64)
-    found = spearman(said, labels)
-    if np.isnan(found):
+    if np.isnan(spearman(said, labels)):
         return None
-    generator = np.random.default_rng(0)
-    draws = generator.integers(0, len(texts), (_RESAMPLES, len(texts)))
-    resampled = [spearman(said[rows], labels[rows]) for rows in draws]
-    low, high = np.nanquantile(resampled, [0.025, 0.975])
-    return metrics.Estimate(found, float(low), float(high))
+    return metrics.resampled_estimate(spearman, said, labels, resamples=_RESAMPLES)
 
 
 def _share(hits: Sequence[bool]) -> metrics.Estimate | None:

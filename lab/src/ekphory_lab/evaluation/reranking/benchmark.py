@@ -27,6 +27,7 @@ from ekphory_lab.evaluation.metrics import (
     f1,
     measure,
     ndcg,
+    resampled_estimate,
 )
 from ekphory_lab.evaluation.reranking.candidates import (
     ELSEWHERE_TOP,
@@ -131,11 +132,7 @@ def answerability(own: FloatArray, elsewhere: FloatArray, *, seed: int = 0) -> E
     Returns:
         The value and its 95 % interval.
     """
-    generator = np.random.default_rng(seed)
-    draws = generator.integers(0, len(own), (_RESAMPLES, len(own)))
-    values = [auroc(own[draw], elsewhere[draw]) for draw in draws]
-    low, high = np.quantile(values, [0.025, 0.975])
-    return Estimate(auroc(own, elsewhere), float(low), float(high))
+    return resampled_estimate(auroc, own, elsewhere, resamples=_RESAMPLES, seed=seed)
 
 
 def auroc(positive: FloatArray, negative: FloatArray) -> float:

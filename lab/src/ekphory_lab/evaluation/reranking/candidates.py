@@ -631,9 +631,8 @@ def given_candidates(
             )
         unknown = [each for each in given.ids if each not in passages[query.pool]]
         if unknown:
-            raise DatasetError(
-                f"{given.place}: passage {unknown[0]!r} is not in pool {query.pool!r}. {_GIVE_ROWS}."
-            )
+            problem = f"passage {unknown[0]!r} is not in pool {query.pool!r}"
+            raise DatasetError(f"{given.place}: {problem}. {_GIVE_ROWS}.")
         own.append(_candidate_list(query, given, top))
     identity = CandidateIdentity(
         dataset=dataset.name,

@@ -339,15 +339,15 @@ def export_int8_embedder(
         raise InvalidInput(
             "calibration", calibration.texts, "int8 needs sample texts", "Give a file of texts."
         )
-    loaded = load_export_source(source)
-    tokenizer = loaded.parts.tokenizer
+    weights, parts = load_export_source(source)
+    tokenizer = parts.tokenizer
     tokenizer.enable_padding()
-    tokenizer.enable_truncation(loaded.parts.max_tokens)
+    tokenizer.enable_truncation(parts.max_tokens)
     batches = text_batches(tokenizer, calibration.texts)
-    model = quantised(build_encoder, loaded.weights, batches)
+    model = quantised(build_encoder, weights, batches)
     made_by = {
         "quantisation": "int8",
         "calibration_texts": len(calibration.texts),
         "calibration_files": dict(calibration.files),
     }
-    return write_export(loaded.parts, model, target, description=description, made_by=made_by)
+    return write_export(parts, model, target, description=description, made_by=made_by)

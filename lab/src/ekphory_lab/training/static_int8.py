@@ -309,7 +309,7 @@ def export_float_embedder(
     if read_json(source / "config.json").get("model_type") == "bert":
         return export_embedder(source, target, description=description)
     try:
-        from ekphory_lab.training.traced_export import export_traced_embedder
+        from ekphory_lab.training.encoder import export_traced_embedder
     except ImportError as error:
         raise MissingExtra("torch", "Exporting an encoder that is not BERT's") from error
     return export_traced_embedder(source, target, description=description)

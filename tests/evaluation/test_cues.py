@@ -1,4 +1,10 @@
-from ekphory_lab.evaluation.cues import Scene, SceneMemory, SceneQuery, measure_cues, read_scenes
+from ekphory_lab.evaluation.ablation import (
+    Scene,
+    SceneMemory,
+    SceneQuery,
+    measure_cues,
+    read_scenes,
+)
 from ekphory_lab.evaluation.runner import silent
 from ekphory_lab.training.memory_words import templates, vocabulary
 

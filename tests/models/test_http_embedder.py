@@ -8,7 +8,7 @@ from tests.services.wire import Reply
 
 from ekphory.errors import ServiceError
 from ekphory.http_service import ServiceSettings
-from ekphory.models.http_embedder import HttpEmbedder, HttpSettings
+from ekphory.models.services import HttpEmbedder, HttpSettings
 
 CASES = read_cases(__file__)
 SERVICE = ServiceSettings(timeout=5.0, retries=2, backoff=0.01)

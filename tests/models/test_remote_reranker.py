@@ -10,8 +10,8 @@ from tests.services.wire import Reply, running_service, says
 
 from ekphory.errors import InvalidInput, ServiceError
 from ekphory.http_service import ServiceSettings
-from ekphory.models.remote_reranker import COHERE, JINA, MEMOS, TEI, RemoteReranker, RerankSettings
 from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory.models.services import COHERE, JINA, MEMOS, TEI, RemoteReranker, RerankSettings
 
 CASES = read_cases(__file__)
 SERVICE = ServiceSettings(timeout=5.0, retries=1, backoff=0.01)

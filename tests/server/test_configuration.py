@@ -9,7 +9,7 @@ from tests.server.running import models, running_server
 
 from ekphory.config import Settings
 from ekphory.memory import Memory
-from ekphory.models.http_embedder import HttpEmbedder, HttpSettings
+from ekphory.models.services import HttpEmbedder, HttpSettings
 from ekphory.service.configuration import read_configuration, read_places
 from ekphory.service.handles import Place
 

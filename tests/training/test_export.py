@@ -269,14 +269,14 @@ def test_a_graph_that_gives_other_vectors_than_its_model_is_refused(tmp_path):
     import torch
     from tests.training.trainable_encoder import write_modern_encoder
 
-    from ekphory_lab.training import traced_export
+    from ekphory_lab.training import encoder as exporting
     from ekphory_lab.training.encoder import load_agent_encoder
 
     encoder = load_agent_encoder(write_modern_encoder(tmp_path / "base"))
-    model = traced_export._Traced(encoder, None).eval()
-    content = traced_export._trace(model)
+    model = exporting._Traced(encoder, None).eval()
+    content = exporting._trace(model)
     with torch.no_grad():
         encoder.parts["projection"].weight.mul_(-1)
 
     with pytest.raises(ModelError, match="other vectors than torch for this modernbert"):
-        traced_export._check(model, content, tmp_path, most_tokens=24)
+        exporting._check(model, content, tmp_path, most_tokens=24)

@@ -9,7 +9,8 @@ from ekphory_lab.training.static_int8 import (
     StaticInt8Arithmetic,
     fold_value_balance,
     quantise_columns,
-    record_ranges,
+    ranges_over,
+    text_batches,
 )
 
 INPUTS = {
@@ -29,7 +30,9 @@ def weights(tmp_path_factory):
 def ranges(weights):
     tokenizer = tiny_tokenizer()
     tokenizer.enable_padding()
-    return record_ranges(weights, tokenizer, TEXTS)
+    arithmetic = FloatArithmetic()
+    model = build_encoder(weights, arithmetic)
+    return ranges_over(model, arithmetic, text_batches(tokenizer, TEXTS))
 
 
 def pooled(model):

@@ -13,7 +13,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any
@@ -109,7 +109,7 @@ def _find_in_part(text: str) -> Iterator[Secret]:
 # The rules of gitleaks, which are theirs: a pattern, how even its characters are, exceptions.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Exceptions:
     """What a rule finds and is none.
 
@@ -123,19 +123,15 @@ class _Exceptions:
     words: tuple[str, ...]
     reads: str
 
-    @cached_property
-    def _compiled(self) -> list[Any]:
-        return [_compile(pattern) for pattern in self.patterns]
-
     def hold(self, *, secret: str, match: str, line: str) -> bool:
         text = {"match": match, "line": line}.get(self.reads, secret)
         lowered = text.lower()
-        return any(each.search(text) for each in self._compiled) or any(
+        return any(_compile(each).search(text) for each in self.patterns) or any(
             word in lowered for word in self.words
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _PublishedRule:
     name: str
     pattern: str
@@ -144,12 +140,8 @@ class _PublishedRule:
     group: int | None
     exceptions: tuple[_Exceptions, ...]
 
-    @cached_property
-    def _compiled(self) -> Any:  # noqa: ANN401  untyped
-        return _compile(self.pattern)
-
     def find(self, text: str) -> Iterator[Secret]:
-        for match in self._compiled.finditer(text):
+        for match in _compile(self.pattern).finditer(text):
             start, end = match.span(self._group_of(match))
             secret = text[start:end]
             if not secret or entropy(secret) <= self.entropy:
@@ -199,6 +191,7 @@ def _read_exceptions(given: Mapping[str, Any]) -> _Exceptions:
     return _Exceptions(tuple(given.get("regexes", ())), words, given.get("regexTarget", "secret"))
 
 
+@cache
 def _compile(pattern: str) -> Any:  # noqa: ANN401  untyped
     return re2.compile(pattern, _QUIET)
 
@@ -212,23 +205,19 @@ def entropy(text: str) -> float:
 # What people say.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SaidRule:
     """A rule of `said_secrets.toml`, which tells what its parts mean."""
 
     id: str
     pattern: str
     shape: str
-    finds: tuple[str, ...]
-    leaves: tuple[str, ...]
-
-    @cached_property
-    def _compiled(self) -> Any:  # noqa: ANN401  untyped
-        return _compile(self.pattern)
+    finds: Sequence[str] = ()
+    leaves: Sequence[str] = ()
 
     def find(self, text: str) -> Iterator[Secret]:
         """Return the secrets that it finds in a text."""
-        for match in self._compiled.finditer(text):
+        for match in _compile(self.pattern).finditer(text):
             start, end = match.span(match.re.groupindex["secret"])
             while end > start and text[end - 1] in ".,;:)":
                 end -= 1
@@ -255,7 +244,7 @@ def find_answers(text: str, before: Sequence[str]) -> list[Secret]:
 @lru_cache(1)
 def _answer_rules() -> tuple[tuple[Any, SaidRule], ...]:
     return tuple(
-        (_compile(rule["asks"]), SaidRule(rule["id"], rule["pattern"], rule["shape"], (), ()))
+        (_compile(rule["asks"]), SaidRule(rule["id"], rule["pattern"], rule["shape"]))
         for rule in _said()["answers"]
     )
 
@@ -268,16 +257,7 @@ def _said() -> Mapping[str, Any]:
 @lru_cache(1)
 def said_rules() -> tuple[SaidRule, ...]:
     """Return the rules of `said_secrets.toml`."""
-    return tuple(
-        SaidRule(
-            rule["id"],
-            rule["pattern"],
-            rule["shape"],
-            tuple(rule["finds"]),
-            tuple(rule["leaves"]),
-        )
-        for rule in _said()["rules"]
-    )
+    return tuple(SaidRule(**rule) for rule in _said()["rules"])
 
 
 def _is_mixed(text: str) -> bool:

@@ -168,25 +168,19 @@ def configured_entity_finder(settings: Settings) -> EntityFinder | None:
     """Return the service that `EKPHORY_ENTITY_URL` names; None where none is named."""
     if settings.entity_url is None:
         return None
-    return _entity_service(settings.entity_url, settings.entity_api_key)
+    return _entity_service(settings.entity_url, api_key=settings.entity_api_key)
 
 
 def configured_label_scorer(settings: Settings) -> LabelScorer:
     """Return the service that `EKPHORY_LABEL_URL` names, or the bundled reranker."""
     if settings.label_url is None:
         return RerankerLabelScorer()
-    return _label_service(settings.label_url, settings.label_api_key)
+    return _label_service(settings.label_url, api_key=settings.label_api_key)
 
 
 # One connection for the many captures of a process.
-@lru_cache(4)
-def _entity_service(url: str, api_key: str | None) -> HttpEntityFinder:
-    return HttpEntityFinder(url, api_key=api_key)
-
-
-@lru_cache(4)
-def _label_service(url: str, api_key: str | None) -> HttpLabelScorer:
-    return HttpLabelScorer(url, api_key=api_key)
+_entity_service = lru_cache(4)(HttpEntityFinder)
+_label_service = lru_cache(4)(HttpLabelScorer)
 
 
 def find_labels(

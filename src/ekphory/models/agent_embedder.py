@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self, TypeGuard, get_args
 
@@ -23,7 +26,6 @@ from ekphory.models.late_bound import (
     type_codes,
 )
 from ekphory.models.loading import ONNX_FOLDER, Runtime, load_local_embedder
-from ekphory.models.model_card import CardContent, write_model_card
 from ekphory.models.model_record import (
     LATE_BOUND_FILE,
     MODEL_FILE,
@@ -56,7 +58,7 @@ def save_embedder(
     directory: Path,
     *,
     formats: Sequence[SavedFormat] | None,
-    results: Mapping[str, Mapping[str, float]],
+    results: Results,
 ) -> None:
     """Write the model; `Embedder.save_pretrained` says what in which format.
 
@@ -76,15 +78,7 @@ def save_embedder(
     _save(model, directory, formats)
     if "agentrank" in (formats or ()):
         write_agentrank_components(directory)
-    record = model.record if isinstance(model, OnnxEmbedder) else None
-    card = CardContent(
-        identity=model.identity,
-        knows_age=model.late_bound is not None,
-        licence=record.licence if record else "",
-        source=record.source if record else "",
-        results=results,
-    )
-    write_model_card(card, directory)
+    _write_card(model, results, directory)
 
 
 def _save(
@@ -208,6 +202,77 @@ def _forget_export(directory: Path) -> None:
         (folder / name).unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()
+
+
+# Its card: a README.md with the metadata that model hubs read.
+
+Results = Mapping[str, Mapping[str, float]]
+"""Measured values by data set and metric."""
+CARD_FILE = "README.md"
+_TAGS = ("sentence-transformers", "embeddings", "retrieval", "agents", "memory")
+_AGED = """
+With age in days and type, added where they are given:
+
+```python
+embedder.encode(["I prefer tea"], days_ago=3, memory_type="semantic")
+```
+"""
+
+
+def _write_card(model: OnnxEmbedder | TorchEmbedder, results: Results, directory: Path) -> None:
+    """Write `README.md`; what stood there is replaced."""
+    measured = [value for row in results.values() for value in row.values()]
+    if any(not isinstance(value, int | float) or not math.isfinite(value) for value in measured):
+        problem, remedy = "must be numbers", "Give {data set: {metric: number}}"
+        raise InvalidInput("results", dict(results), problem, remedy)
+    identity, aged = model.identity, "" if model.late_bound is None else _AGED
+    record = model.record if isinstance(model, OnnxEmbedder) else None
+    licence, source = (record.licence, record.source) if record else ("", "")
+    lines = [
+        f"{key}: {json.dumps(value)}"
+        for key, value in _metadata(identity.name, licence, results).items()
+    ]
+    template = files("ekphory.models").joinpath("model_card.md").read_text(encoding="utf-8")
+    measured_rows = _table(results)
+    text = template.format(
+        metadata="\n".join(lines), identity=identity, source=source, aged=aged, table=measured_rows
+    )
+    (directory / CARD_FILE).write_text(text, encoding="utf-8")
+
+
+def _metadata(name: str, licence: str, results: Results) -> dict[str, Any]:
+    """Return the keys of the front matter; each value is JSON, which YAML reads."""
+    measured = [
+        {
+            "task": {"type": "retrieval", "name": "Agent memory retrieval"},
+            "dataset": {"type": dataset.lower().replace(" ", "-"), "name": dataset},
+            "metrics": [
+                {"type": metric.lower(), "value": value, "name": metric}
+                for metric, value in row.items()
+            ],
+        }
+        for dataset, row in results.items()
+    ]
+    metrics = {metric.lower() for row in results.values() for metric in row}
+    return {
+        **({"license": licence.lower()} if licence else {}),
+        "library_name": "sentence-transformers",
+        "pipeline_tag": "sentence-similarity",
+        "tags": list(_TAGS),
+        **({"metrics": sorted(metrics)} if metrics else {}),
+        "model-index": [{"name": name, "results": measured}],
+    }
+
+
+def _table(results: Results) -> str:
+    if not results:
+        return "None were given when it was saved."
+    rows = [
+        f"| {dataset} | {metric} | {value:.4g} |"
+        for dataset, row in results.items()
+        for metric, value in row.items()
+    ]
+    return "\n".join(["| data | metric | value |", "|---|---|---|", *rows])
 
 
 # The embedder.

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from ekphory.config import PREFIX, Settings
 from ekphory.errors import InvalidInput
+from ekphory.models import services
 from ekphory.models.chat import ChatSettings, OpenAIChat
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.http_embedder import HttpEmbedder, HttpSettings
 from ekphory.models.model_record import RECORD_FILE, CalibrationCard, is_reranker
-from ekphory.models.remote_reranker import COHERE, JINA, MEMOS, TEI, RemoteReranker, RerankSettings
 from ekphory.models.reranker import (
     BUNDLED_RERANKERS,
     SMALL_RERANKER,
@@ -129,14 +128,14 @@ def load_embedder(  # noqa: PLR0913  what a service is told, and what torch is
     """
     name = str(name_or_path_or_url or "").strip()
     if name.lower().startswith(_SCHEMES):
-        settings = HttpSettings(
+        settings = services.HttpSettings(
             model=model or "default",
             api_key=api_key,
             dimensions=dimensions,
             query_prefix=query_prefix,
             passage_prefix=passage_prefix,
         )
-        return HttpEmbedder(name, settings=settings)
+        return services.HttpEmbedder(name, settings=settings)
     if query_prefix or passage_prefix:
         problem = "prefixes are for an embedding service; this model has its own"
         raise InvalidInput("embedder", name, problem, "Leave the prefixes out")
@@ -209,8 +208,11 @@ def _check_local(name: str, runtime: Runtime | None, *, bundled: bool) -> None:
 
 # Rerankers.
 
-DIALECTS = {dialect.name: dialect for dialect in (COHERE, JINA, TEI, MEMOS)}
-DEFAULT_PROTOCOL = JINA.name
+DIALECTS = {
+    dialect.name: dialect
+    for dialect in (services.COHERE, services.JINA, services.TEI, services.MEMOS)
+}
+DEFAULT_PROTOCOL = services.JINA.name
 BUNDLED_PREFIX = "ekphory-rerank-"
 """No hub is asked for a name that begins so."""
 
@@ -267,7 +269,7 @@ def load_reranker(  # noqa: PLR0913  what a service or a local model must be tol
     name = str(spec).strip()
     if not name.lower().startswith(_SCHEMES):
         return load_local_reranker(name, runtime=runtime, options=options)
-    settings = RerankSettings(model=model, api_key=api_key, scores=scores or "probability")
+    settings = services.RerankSettings(model=model, api_key=api_key, scores=scores or "probability")
     dialect = DIALECTS.get(protocol or DEFAULT_PROTOCOL)
     if dialect is None:
         raise InvalidInput(
@@ -276,7 +278,7 @@ def load_reranker(  # noqa: PLR0913  what a service or a local model must be tol
             "must be one that is known",
             f"Choose from {', '.join(sorted(DIALECTS))}",
         )
-    return RemoteReranker(name, dialect=dialect, settings=settings)
+    return services.RemoteReranker(name, dialect=dialect, settings=settings)
 
 
 def load_local_reranker(

@@ -12,10 +12,9 @@ the inside of each kind of span.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from ekphory.errors import ModelError
 from ekphory.models.captures import (
     ENTITY_KINDS,
     MESSAGE_CLASSES,
@@ -35,11 +33,10 @@ from ekphory.models.captures import (
     TextSpan,
 )
 from ekphory.models.embedder import batch_by_length, replace_lone_surrogates
-from ekphory.models.model_record import MODEL_FILE, RECORD_FILE, read_checked
 from ekphory.models.onnx_change_reader import softmax
 from ekphory.models.onnx_reranker import PairTokens, copy_plain, find_special_token
-from ekphory.models.onnx_session import TOKENS_PER_RUN, OnnxSession
-from ekphory.models.shared_layers import LOGITS, TAGS, load_shared_layers
+from ekphory.models.onnx_session import TOKENS_PER_RUN
+from ekphory.models.shared_layers import LOGITS, TAGS, UpperModel
 from ekphory.threads import Workers
 
 LAYOUT_NAME = "ekphory-capture-1"
@@ -138,15 +135,12 @@ class OnnxCaptureReader:
         Raises:
             ModelError: A file is missing or changed, or belongs to another reranker.
         """
-        record = _read_record(directory)
-        self._shared = load_shared_layers(record["shared"], wanted_by=directory)
-        self.name = f"{record['name']}@{record['revision']}"
-        self.least = float(record["least"])
-        self._temperature = float(record["temperature"])
-        self._bias = np.array(record["bias"], np.float32)
-        self._layout = CaptureLayout(self._shared.tokenizer)
-        model = read_checked(directory / MODEL_FILE, record["files"][MODEL_FILE])
-        self._session = OnnxSession(model, name=str(directory))
+        self._upper = UpperModel(
+            directory, kind=RECORD_KIND, layout=LAYOUT_NAME, kinds=MESSAGE_CLASSES
+        )
+        self.name = self._upper.name
+        self.least = float(self._upper.record["least"])
+        self._layout = CaptureLayout(self._upper.tokenizer)
         self._workers = Workers(threads)
 
     def __repr__(self) -> str:
@@ -159,7 +153,7 @@ class OnnxCaptureReader:
         tags: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(windows)
 
         def run(batch: list[int]) -> None:
-            found = self._run([windows[place].tokens for place in batch])
+            found = self._upper.run([LOGITS, TAGS], [windows[place].tokens for place in batch])
             logits[batch] = found[0]
             for place, each in zip(batch, found[1], strict=True):
                 window = windows[place]
@@ -170,7 +164,7 @@ class OnnxCaptureReader:
         self._workers.map(
             run, batch_by_length(lengths, most_tokens=TOKENS_PER_RUN, threads=threads)
         )
-        outcomes = softmax(logits[:, :OUTCOMES] / self._temperature + self._bias)
+        outcomes = softmax(self._upper.scaled(logits[:, :OUTCOMES]))
         by_place: dict[int, list[int]] = defaultdict(list)
         for number, window in enumerate(windows):
             by_place[window.place].append(number)
@@ -186,9 +180,6 @@ class OnnxCaptureReader:
             reaches = min(_count_needed(logits[best, OUTCOMES:]), place)
             readings.append(MessageReading(nothing, steers, tuple(classes), reaches, spans))
         return readings
-
-    def _run(self, tokens: Sequence[PairTokens]) -> list[NDArray[np.float32]]:
-        return self._session.compute([LOGITS, TAGS], self._shared.run(tokens))
 
 
 def _count_needed(logits: NDArray[np.float32]) -> int:
@@ -304,17 +295,3 @@ def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
     if text[start:end].endswith(_POSSESSIVE):
         end -= len(_POSSESSIVE[0])
     return start, end
-
-
-def _read_record(directory: Path) -> Mapping[str, Any]:
-    path = directory / RECORD_FILE
-    try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        found = record["kind"], record["layout"], tuple(record["classes"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(
-            f"{path}: not the record of a capture reader ({error}). Reinstall ekphory."
-        ) from error
-    if found != (RECORD_KIND, LAYOUT_NAME, MESSAGE_CLASSES):
-        raise ModelError(f"{path}: is of another layout ({found[1]}). Export the model again.")
-    return record

@@ -11,16 +11,13 @@ shares most words with the other one is read.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from ekphory.errors import ModelError
 from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds, StatementPair
 from ekphory.models.embedder import (
     find_best_piece,
@@ -28,10 +25,9 @@ from ekphory.models.embedder import (
     list_distinct_words,
     replace_lone_surrogates,
 )
-from ekphory.models.model_record import MODEL_FILE, RECORD_FILE, read_checked
 from ekphory.models.onnx_reranker import PairTokens, copy_plain, find_special_token
-from ekphory.models.onnx_session import BatchedRun, OnnxSession
-from ekphory.models.shared_layers import LOGITS, load_shared_layers
+from ekphory.models.onnx_session import BatchedRun
+from ekphory.models.shared_layers import LOGITS, UpperModel
 from ekphory.threads import Workers
 from ekphory.types import MemoryRecord, format_date
 
@@ -92,16 +88,12 @@ class OnnxChangeReader:
         Raises:
             ModelError: A file is missing or changed, or belongs to another reranker.
         """
-        record = _read_record(directory)
-        shared = load_shared_layers(record["shared"], wanted_by=directory)
-        self.name = f"{record['name']}@{record['revision']}"
-        self.thresholds = ChangeThresholds(**record["thresholds"])
-        self._temperature = float(record["temperature"])
-        self._bias = np.array(record["bias"], np.float32)
-        self._shared = shared
-        self._layout = StatementLayout(shared.tokenizer)
-        model = read_checked(directory / MODEL_FILE, record["files"][MODEL_FILE])
-        self._session = OnnxSession(model, name=str(directory))
+        self._upper = UpperModel(
+            directory, kind=RECORD_KIND, layout=LAYOUT_NAME, kinds=CHANGE_KINDS
+        )
+        self.name = self._upper.name
+        self.thresholds = ChangeThresholds(**self._upper.record["thresholds"])
+        self._layout = StatementLayout(self._upper.tokenizer)
         self._workers = Workers(threads)
 
     def __repr__(self) -> str:
@@ -111,28 +103,14 @@ class OnnxChangeReader:
         """Return the probability of each kind, shape (pairs, kinds)."""
         logits = np.empty((len(pairs), len(CHANGE_KINDS)), np.float32)
         BatchedRun(self._workers, self._layout.pairs, self._run).fill(logits, pairs)
-        scaled = softmax(logits / self._temperature + self._bias)
+        scaled = softmax(self._upper.scaled(logits))
         return np.asarray(scaled, np.float32)
 
     def _run(self, tokens: Sequence[PairTokens]) -> NDArray[np.float32]:
-        return self._session.compute([LOGITS], self._shared.run(tokens))[0]
+        return self._upper.run([LOGITS], tokens)[0]
 
 
 def softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return the shares that logits stand for, by row."""
     shares = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float64)
-
-
-def _read_record(directory: Path) -> Mapping[str, Any]:
-    path = directory / RECORD_FILE
-    try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        found = record["kind"], record["layout"], tuple(record["kinds"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(
-            f"{path}: not the record of a change reader ({error}). Reinstall ekphory."
-        ) from error
-    if found != (RECORD_KIND, LAYOUT_NAME, CHANGE_KINDS):
-        raise ModelError(f"{path}: is of another layout ({found[1]}). Export the model again.")
-    return record

@@ -175,16 +175,8 @@ class ExportParts:
     prompts: Prompts
 
 
-@dataclass(frozen=True, slots=True)
-class ExportSource:
-    """A BERT-like model to export: its weights, and what is written beside the graph."""
-
-    weights: EncoderWeights
-    parts: ExportParts
-
-
-def load_export_source(directory: Path) -> ExportSource:
-    """Read a model directory.
+def load_export_source(directory: Path) -> tuple[EncoderWeights, ExportParts]:
+    """Read a BERT-like model to export: its weights, and what is written beside the graph.
 
     Raises:
         ModelError: A file is missing, or the model does what the graph cannot.
@@ -207,7 +199,7 @@ def load_export_source(directory: Path) -> ExportSource:
         max_tokens=max_tokens,
         prompts=read_prompts(directory),
     )
-    return ExportSource(replace(weights, positions=weights.positions[:max_tokens]), parts)
+    return replace(weights, positions=weights.positions[:max_tokens]), parts
 
 
 def _check_modules(directory: Path, weights: EncoderWeights) -> None:
@@ -278,10 +270,10 @@ def export_embedder(source: Path, target: Path, *, description: ModelDescription
     Raises:
         ModelError: The source cannot be exported.
     """
-    loaded = load_export_source(source)
+    weights, parts = load_export_source(source)
     made_by = {"quantisation": "float32", "calibration_texts": 0, "calibration_files": {}}
-    model = build_encoder(loaded.weights, FloatArithmetic())
-    return write_export(loaded.parts, model, target, description=description, made_by=made_by)
+    model = build_encoder(weights, FloatArithmetic())
+    return write_export(parts, model, target, description=description, made_by=made_by)
 
 
 def write_export(

@@ -98,11 +98,7 @@ class OnnxSession:
         Raises:
             ModelError: The graph cannot take these inputs.
         """
-        mask = [[1] * len(each) for each in ids]
-        inputs = {"input_ids": _pad(ids), "attention_mask": _pad(mask)}
-        if type_ids is not None:
-            inputs["token_type_ids"] = _pad(type_ids)
-        return self.compute(outputs, inputs)
+        return self.compute(outputs, pad_batch(ids, type_ids))
 
     def compute(
         self, outputs: Sequence[str], inputs: Mapping[str, NDArray[Any]]
@@ -122,6 +118,15 @@ class OnnxSession:
             f"{self._name}: the model {problem} by ONNX Runtime {onnxruntime.__version__} "
             f"({error}). Export the model again, or upgrade onnxruntime."
         )
+
+
+def pad_batch(
+    ids: Sequence[Sequence[int]], type_ids: Sequence[Sequence[int]] | None = None
+) -> dict[str, IntegerMatrix]:
+    """Return a graph's inputs, all of the length of the longest; see `OnnxSession.run`."""
+    mask = [[1] * len(each) for each in ids]
+    inputs = {"input_ids": _pad(ids), "attention_mask": _pad(mask)}
+    return inputs if type_ids is None else inputs | {"token_type_ids": _pad(type_ids)}
 
 
 def _pad(rows: Sequence[Sequence[int]]) -> IntegerMatrix:

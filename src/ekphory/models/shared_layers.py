@@ -5,6 +5,7 @@ A model above them needs only layers of its own, so that its weights are few.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.errors import ModelError
+from ekphory.models.embedder import FloatMatrix
 from ekphory.models.model_record import (
     MODEL_FILE,
+    RECORD_FILE,
     TOKENIZER_FILE,
     read_checked,
     read_reranker_record,
@@ -112,3 +115,58 @@ def load_shared_layers(wanted: Mapping[str, Any], *, wanted_by: Path) -> SharedL
             f"{wanted['name']}, and this is {shared.revision}. Train it anew."
         )
     return shared
+
+
+class UpperModel:
+    """A model above the shared layers, in a directory of `model.onnx` and `model.json`.
+
+    Attributes:
+        record: What `model.json` says.
+        name: Name and revision.
+        tokenizer: That of the shared layers.
+    """
+
+    def __init__(self, directory: Path, *, kind: str, layout: str, kinds: Sequence[str]) -> None:
+        """Load the model and the layers that it shares.
+
+        Args:
+            directory: Where the files are.
+            kind: What the model is, as its record says.
+            layout: How its input is put into tokens, likewise.
+            kinds: What its logits are of, likewise.
+
+        Raises:
+            ModelError: A file is missing or changed, of another layout, or belongs to another
+                reranker.
+        """
+        self.record = _read_record(directory, (kind, layout, tuple(kinds)))
+        self._shared = load_shared_layers(self.record["shared"], wanted_by=directory)
+        self.name = f"{self.record['name']}@{self.record['revision']}"
+        self.tokenizer = self._shared.tokenizer
+        model = read_checked(directory / MODEL_FILE, self.record["files"][MODEL_FILE])
+        self._session = OnnxSession(model, name=str(directory))
+        self._temperature = float(self.record["temperature"])
+        self._bias = np.array(self.record["bias"], np.float32)
+
+    def run(self, outputs: Sequence[str], tokens: Sequence[PairTokens]) -> list[FloatMatrix]:
+        """Compute some outputs for a batch."""
+        return self._session.compute(outputs, self._shared.run(tokens))
+
+    def scaled(self, logits: FloatMatrix) -> FloatMatrix:
+        """Return logits with the temperature and the bias that were fitted."""
+        return logits / self._temperature + self._bias
+
+
+def _read_record(directory: Path, wanted: tuple[str, str, tuple[str, ...]]) -> dict[str, Any]:
+    path = directory / RECORD_FILE
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        kinds = record["kinds" if "kinds" in record else "classes"]
+        found = record["kind"], record["layout"], tuple(kinds)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{path}: not the record of a {wanted[0]} ({error}). Reinstall ekphory."
+        ) from error
+    if found != wanted:
+        raise ModelError(f"{path}: is of another layout ({found[1]}). Export the model again.")
+    return record

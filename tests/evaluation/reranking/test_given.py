@@ -8,7 +8,7 @@ import pytest
 from ekphory.errors import DatasetError
 from ekphory.testing import HashEmbedder
 from ekphory_lab.evaluation.reranking.benchmark import RerankOptions, _candidates
-from ekphory_lab.evaluation.reranking.given import given_candidates, read_given
+from ekphory_lab.evaluation.reranking.candidates import given_candidates, read_given
 
 
 @pytest.fixture

@@ -311,7 +311,7 @@ def _ablate(paths: Sequence[Path]) -> Iterator[tuple[str, ReportTable, list[obje
 def cues(output: FileOutputOptions, embedder: EmbedderOption = None) -> None:
     """Ask for what is important, for preferences, procedures and events; with and without hints."""
     from ekphory.models.loading import load_embedder
-    from ekphory_lab.evaluation.cues import cue_table, measure_cues, read_scenes
+    from ekphory_lab.evaluation.ablation import cue_table, measure_cues, read_scenes
 
     model = load_chosen_embedder(embedder) or load_embedder()
     with step_bar() as progress:

@@ -122,10 +122,9 @@ def compare_stages(
 
 def _stages_table(found: Mapping[str, Development], config: RerankerConfig) -> Table:
     measured = config.held_back.measured
-    table = Table(title=f"MRR on {measured} questions held back; {config.steps} steps")
     sources = list(next(iter(found.values())).ranks)
-    for header in ("", *sources, "with context", "log loss"):
-        table.add_column(header)
+    title = f"MRR on {measured} questions held back; {config.steps} steps"
+    table = Table("", *sources, "with context", "log loss", title=title)
     for name, each in found.items():
         ranks = [f"{each.ranks[source]:.3f}" for source in sources]
         table.add_row(name, *ranks, _shown(each.with_context), _shown(each.log_loss))
@@ -189,9 +188,9 @@ def _costs(teachers: Sequence[PreferenceTeacher], questions: int) -> list[dict[s
 
 def _agreement_table(labelled: LabelledExamples) -> Table:
     levels = ", ".join(f"{level}: {count}" for level, count in labelled.levels.items())
-    table = Table(title=f"{len(labelled.examples)} questions; candidates by level {levels}")
-    for header in ("teacher", "teacher", "Kendall's tau-b", "questions", "Cohen's kappa"):
-        table.add_column(header)
+    headers = ("teacher", "teacher", "Kendall's tau-b", "questions", "Cohen's kappa")
+    title = f"{len(labelled.examples)} questions; candidates by level {levels}"
+    table = Table(*headers, title=title)
     for each in labelled.agreements:
         tau, kappa = _shown(each.kendall), _shown(each.cohen)
         table.add_row(each.first, each.second, tau, str(each.questions), kappa)

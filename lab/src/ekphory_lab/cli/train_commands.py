@@ -235,9 +235,9 @@ def _cases(
 
 
 def _table(gates: Sequence[LearnedGate], checked: dict[str, list[GateOutcome]]) -> Table:
-    table = Table(title="rerank where low ≤ feature ≤ high; skipped / share of the MAP gain kept")
-    for header in ("feature", "low", "high", "other training conversations", *checked):
-        table.add_column(header)
+    headers = ("feature", "low", "high", "other training conversations", *checked)
+    title = "rerank where low ≤ feature ≤ high; skipped / share of the MAP gain kept"
+    table = Table(*headers, title=title)
     for place, each in enumerate(gates):
         outcomes = (each.checked, *(found[place] for found in checked.values()))
         low, high = each.thresholds.low, each.thresholds.high
@@ -316,9 +316,8 @@ def _fitted(data: Path, model: RerankingModel, read: int) -> OwnCalibration:
 
 def _reranker_calibration_table(name: str, found: OwnCalibration) -> Table:
     card = found.card
-    table = Table(title=f"{name}: P = σ({card.slope:.3f} · logit(score) + {card.intercept:.3f})")
-    for header in ("precision wanted", "least probability"):
-        table.add_column(header)
+    title = f"{name}: P = σ({card.slope:.3f} · logit(score) + {card.intercept:.3f})"
+    table = Table("precision wanted", "least probability", title=title)
     for precision, threshold in card.thresholds.items():
         table.add_row(precision, f"{threshold:.4f}")
     table.caption = f"{card.data}; error {card.measured['ece/held back']:.4f}"

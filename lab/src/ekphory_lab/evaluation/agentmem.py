@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,22 +52,6 @@ def load_minilm() -> tuple[dict[str, EmbeddingModel], tuple[str, ...]]:
 
 
 # What ranks the candidates: an embedder, with age and type where it knows them, or BM25.
-
-
-class CandidateScorer(Protocol):
-    """Scores the candidates of cases; what is greater ranks higher.
-
-    Attributes:
-        name: What it is called in a report.
-        configuration: Everything that decides its scores.
-    """
-
-    name: str
-    configuration: Mapping[str, Setting]
-
-    def scores(self, cases: Sequence[RankingCase]) -> list[metrics.FloatArray]:
-        """Score each case's candidates, in the order of `RankingCase.candidates`."""
-        ...
 
 
 class EmbedderScorer:
@@ -178,6 +162,10 @@ class Bm25Scorer:
             np.nan_to_num(score(case.query)[[place[each.text] for each in case.candidates]])
             for case in cases
         ]
+
+
+CandidateScorer: TypeAlias = EmbedderScorer | Bm25Scorer
+"""Scores the candidates of cases; what is greater ranks higher."""
 
 
 def windowed_name(model: str) -> str:
@@ -474,14 +462,9 @@ def _correlation(
     texts: Sequence[LabelledText], said: metrics.FloatArray
 ) -> metrics.Estimate | None:
     labels = np.array([each.importance for each in texts], np.float64)
-    found = spearman(said, labels)
-    if np.isnan(found):
+    if np.isnan(spearman(said, labels)):
         return None
-    generator = np.random.default_rng(0)
-    draws = generator.integers(0, len(texts), (_RESAMPLES, len(texts)))
-    resampled = [spearman(said[rows], labels[rows]) for rows in draws]
-    low, high = np.nanquantile(resampled, [0.025, 0.975])
-    return metrics.Estimate(found, float(low), float(high))
+    return metrics.resampled_estimate(spearman, said, labels, resamples=_RESAMPLES)
 
 
 def _share(hits: Sequence[bool]) -> metrics.Estimate | None:

@@ -218,14 +218,6 @@ def _another_time(situation: Situation, turn: Passage) -> bool:
     return at is not None and then is not None and abs(at - then) >= _APART
 
 
-def _other_speaker(situation: Situation, turn: Passage) -> bool:
-    return turn.speaker != situation.evidence.speaker
-
-
-def _other_entity(situation: Situation, turn: Passage) -> bool:
-    return bool(_names(turn) - _names(situation.evidence))
-
-
 def _number_or_negation(situation: Situation, turn: Passage) -> bool:
     evidence = situation.evidence.text
     numbers = set(_NUMBER.findall(turn.text))
@@ -234,17 +226,13 @@ def _number_or_negation(situation: Situation, turn: Passage) -> bool:
     return bool(_NEGATION.search(turn.text)) != bool(_NEGATION.search(evidence))
 
 
-def _same_speaker(situation: Situation, turn: Passage) -> bool:
-    return turn.speaker == situation.evidence.speaker
-
-
 RULES: Mapping[str, Rule] = {
     "adjacent_turn": _adjacent,
     "number_or_negation": _number_or_negation,
-    "other_entity": _other_entity,
+    "other_entity": lambda case, turn: bool(_names(turn) - _names(case.evidence)),
     "another_time": _another_time,
-    "other_speaker": _other_speaker,
-    "same_speaker_and_topic": _same_speaker,
+    "other_speaker": lambda case, turn: turn.speaker != case.evidence.speaker,
+    "same_speaker_and_topic": lambda case, turn: turn.speaker == case.evidence.speaker,
 }
 """By kind: which turns may stand for it. Among them the one most like the evidence is taken, and
 each turn once. In this order, so that the kinds with few turns choose first; what is left of the

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from collections.abc import Collection as Sized
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ekphory.errors import DatasetError
@@ -80,11 +80,7 @@ def load_retrieval(folder: Path) -> datasets.Dataset:
             passage_id=_first(row, _PASSAGE_COLUMNS),
             gain=gain,
         )
-    name = datasets.benchmark_of(files) or folder.resolve().name
-    known_by_hash = name in datasets.KNOWN_HASHES.values()
-    otherwise = datasets.UNKNOWN if known_by_hash else datasets.SOURCES.get(name, datasets.UNKNOWN)
-    source = datasets.source_of(files, otherwise=otherwise)
-    return collection.dataset(name, source=source, files=files)
+    return _named(collection, files, folder)
 
 
 def _present(folder: Path, name: str) -> str:
@@ -170,13 +166,35 @@ def load_multihop(folder: Path, *, categories: Sized[str] | None = None) -> data
 
 def _load_pools(folder: Path) -> datasets.Dataset:
     corpus = "corpus.jsonl" if (folder / "corpus.jsonl").is_file() else "corpus.jsonl.gz"
-    columns = ("pool", *_BEIR_COLUMNS)
-    files = (corpus, "qrels.tsv")
-    return _load(folder, files, columns, _read_pool_passage, _read_pool_query)
+    files = datasets.read_hashes(folder, (corpus, "queries.jsonl", "qrels.tsv"))
+    collection = datasets.Collection()
+    for row in datasets.read_json_lines(folder / corpus):
+        collection.add_passage(row.place, pool=row.text("pool"), passage=read_turn(row))
+    for row in datasets.read_json_lines(folder / "queries.jsonl"):
+        query = datasets.EvaluationQuery(
+            pool=row.text("pool"),
+            id=row.text("id"),
+            text=row.text("text"),
+            category=row.label("category"),
+            at=row.moment("at"),
+            phrasings=row.texts("phrasings"),
+        )
+        collection.add_query(row.place, query=query)
+    for row, gain in datasets.read_qrels(folder / "qrels.tsv", columns=("pool", *_BEIR_COLUMNS)):
+        key = (row.text("pool"), row.text("query-id"))
+        collection.add_judgement(row.place, key=key, passage_id=row.text("corpus-id"), gain=gain)
+    return _named(collection, files, folder)
 
 
-def _read_pool_passage(row: datasets.Row) -> tuple[str, datasets.Passage]:
-    return row.text("pool"), read_turn(row)
+def _named(
+    collection: datasets.Collection, files: tuple[datasets.BenchmarkFile, ...], folder: Path
+) -> datasets.Dataset:
+    name = datasets.benchmark_of(files) or folder.resolve().name
+    # Where no hash of a set is known, it is believed by its name.
+    known_by_hash = name in datasets.KNOWN_HASHES.values()
+    otherwise = datasets.UNKNOWN if known_by_hash else datasets.SOURCES.get(name, datasets.UNKNOWN)
+    source = datasets.source_of(files, otherwise=otherwise)
+    return collection.dataset(name, source=source, files=files)
 
 
 def read_turn(row: datasets.Row) -> datasets.Passage:
@@ -188,44 +206,6 @@ def read_turn(row: datasets.Row) -> datasets.Passage:
         at=row.moment("at"),
         session=row.label("session") or None,
         sequence=row.integer("sequence"),
-    )
-
-
-def _read_pool_query(row: datasets.Row) -> datasets.EvaluationQuery:
-    return datasets.EvaluationQuery(
-        pool=row.text("pool"),
-        id=row.text("id"),
-        text=row.text("text"),
-        category=row.label("category"),
-        at=row.moment("at"),
-        phrasings=row.texts("phrasings"),
-    )
-
-
-def _load(
-    folder: Path,
-    names: tuple[str, str],
-    columns: tuple[str, ...],
-    read_passage: Callable[[datasets.Row], tuple[str, datasets.Passage]],
-    read_query: Callable[[datasets.Row], datasets.EvaluationQuery],
-) -> datasets.Dataset:
-    corpus, qrels = names
-    files = datasets.read_hashes(folder, (corpus, "queries.jsonl", qrels))
-    collection = datasets.Collection()
-    for row in datasets.read_json_lines(folder / corpus):
-        pool, passage = read_passage(row)
-        collection.add_passage(row.place, pool=pool, passage=passage)
-    for row in datasets.read_json_lines(folder / "queries.jsonl"):
-        collection.add_query(row.place, query=read_query(row))
-    for row, gain in datasets.read_qrels(folder / qrels, columns=columns):
-        key = (row.text("pool") if "pool" in columns else POOL, row.text("query-id"))
-        collection.add_judgement(row.place, key=key, passage_id=row.text("corpus-id"), gain=gain)
-    name = datasets.benchmark_of(files) or folder.resolve().name
-    # Where no hash of a set is known, it is believed by its name.
-    known_by_hash = name in datasets.KNOWN_HASHES.values()
-    otherwise = datasets.UNKNOWN if known_by_hash else datasets.SOURCES.get(name, datasets.UNKNOWN)
-    return collection.dataset(
-        name, source=datasets.source_of(files, otherwise=otherwise), files=files
     )
 
 

@@ -235,6 +235,24 @@ def bootstrap_intervals(
     return [Estimate(float(mean), float(lower), float(upper)) for mean, lower, upper in columns]
 
 
+def resampled_estimate(
+    statistic: Callable[[FloatArray, FloatArray], float],
+    first: FloatArray,
+    second: FloatArray,
+    *,
+    resamples: int,
+    seed: int = 0,
+) -> Estimate:
+    """Return a statistic of two parallel columns, with its 95 % interval by the bootstrap.
+
+    Draws in which it is NaN are left out of the interval.
+    """
+    draws = np.random.default_rng(seed).integers(0, len(first), (resamples, len(first)))
+    values = [statistic(first[rows], second[rows]) for rows in draws]
+    low, high = np.nanquantile(values, [0.025, 0.975])
+    return Estimate(statistic(first, second), float(low), float(high))
+
+
 def paired_test(
     first: FloatArray, second: FloatArray, *, resamples: int = 10_000, seed: int = 0
 ) -> PairedTest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from ekphory.models.late_bound import Codes, age_buckets, type_codes
 from ekphory.models.onnx_export import Prompts
+from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.training import run_files, sources
 from ekphory_lab.training.embedder_config import EmbedderConfig, LossWeights
 from ekphory_lab.training.encoder import (
@@ -365,8 +366,6 @@ def _memories(
 
 
 # A training run of the embedder: one loop, resumable, with a manifest. Needs torch.
-
-Progress = Callable[[str, int, int], None]
 
 
 def train_embedder(

@@ -12,7 +12,7 @@ import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from random import Random
 
@@ -224,14 +224,6 @@ def learn_hops(
         "chain, expected calibration error": _error(chains),
         "questions": float(len(found)),
     }
-    values = {
-        "gate": weights.gate,
-        "hop": weights.hop,
-        "hop_curve": weights.hop_curve,
-        "chain_curve": weights.chain_curve,
-        "follow": weights.follow,
-        "stop": weights.stop,
-    }
     return FittedFile(
         kind=HOPS_KIND,
         command=f"ekphory train hops --seed {seed}",
@@ -239,7 +231,7 @@ def learn_hops(
         data={folder.name: sha256_of_texts(folder) for folder in (CHAINS, CONVERSATIONS)},
         seed=seed,
         measured={name: round(value, 4) for name, value in measured.items()},
-        values=values,
+        values=asdict(weights),
     )
 
 

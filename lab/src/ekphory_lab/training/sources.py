@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import chain, groupby, islice, repeat
+from itertools import chain, count, groupby, islice, repeat
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ekphory.errors import InvalidInput
+from ekphory.errors import DatasetError, InvalidInput
 from ekphory.models.late_bound import AGE_BUCKETS, Codes
 from ekphory.types import MEMORY_TYPES
 from ekphory_lab.evaluation.systems import bm25_scorer
@@ -669,23 +669,40 @@ def mixed_groups(
         seed: Decides everything.
         long_messages: Share of the groups in which a speaker's turns are put together.
     """
-    names = [name for name in shares if shares[name] > 0]
-    weights = [shares[name] for name in names]
-    streams = {name: _endless(epochs[name], f"{seed}:{name}") for name in names}
-    draw = Random(seed)  # noqa: S311  no secret
+    streams = {
+        name: repeat_epochs(name, epochs[name], f"{seed}:{name}")
+        for name in shares
+        if shares[name] > 0
+    }
     joining = Random(f"{seed}:long messages")  # noqa: S311  no secret
-    while True:
-        group = next(streams[draw.choices(names, weights)[0]])
+    for group in draw_by_share(streams, shares, Random(seed)):  # noqa: S311  no secret
         drawn = joining.random() < long_messages
         joined = drawn and not group.dated and not is_long(group)
         yield with_long_messages(group, joining) if joined else group
 
 
-def _endless(epoch: Epoch, seed: str) -> Iterator[QuestionGroup]:
-    number = 0
+def draw_by_share(
+    streams: Mapping[str, Iterator[Item]], shares: Mapping[str, float], random: Random
+) -> Iterator[Item]:
+    """Yield from streams that have no end, each as often as its share says."""
+    weights = [shares[name] for name in streams]
     while True:
-        yield from epoch(Random(f"{seed}:{number}"))  # noqa: S311  no secret
-        number += 1
+        yield next(streams[random.choices(list(streams), weights)[0]])
+
+
+def repeat_epochs(name: str, epoch: Epoch, seed: str) -> Iterator[QuestionGroup]:
+    """Return the groups of a source without end.
+
+    Raises:
+        DatasetError: It holds no question.
+    """
+    for number in count():
+        found = False
+        for group in epoch(Random(f"{seed}:{number}")):  # noqa: S311  no secret
+            found = True
+            yield group
+        if not found:
+            raise DatasetError(f"{name}: its file holds no question. Give the whole file.")
 
 
 # Ages and types drawn at random: what must not decide where a question names neither.

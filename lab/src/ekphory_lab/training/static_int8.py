@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -82,21 +82,6 @@ class ActivationRange:
         return ActivationRange(self.low[channels], self.high[channels])
 
 
-def record_ranges(
-    weights: EncoderWeights, tokenizer: Tokenizer, texts: Sequence[str]
-) -> Mapping[Site, ActivationRange]:
-    """Run the float encoder over texts and note what goes into each projection.
-
-    Args:
-        weights: The encoder.
-        tokenizer: Its tokenizer, with truncation and padding set.
-        texts: Neutral texts, never evaluation data.
-    """
-    arithmetic = FloatArithmetic()
-    model = build_encoder(weights, arithmetic)
-    return ranges_over(model, arithmetic, _text_batches(tokenizer, texts))
-
-
 def ranges_over(
     model: ModelProto, arithmetic: FloatArithmetic, batches: Iterable[ModelInputs]
 ) -> Mapping[Site, ActivationRange]:
@@ -121,7 +106,13 @@ def ranges_over(
     return ranges
 
 
-def _text_batches(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[ModelInputs]:
+def text_batches(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[ModelInputs]:
+    """Yield a model's inputs of texts.
+
+    Args:
+        tokenizer: With truncation and padding set.
+        texts: Neutral texts, never evaluation data.
+    """
     ordered = sorted(texts, key=len)
     for start in range(0, len(ordered), TEXTS_PER_RUN):
         encodings = tokenizer.encode_batch(ordered[start : start + TEXTS_PER_RUN])
@@ -264,6 +255,24 @@ def fold_value_balance(
     return replace(weights, layers=tuple(layers)), folded
 
 
+def quantised(
+    build: Callable[[EncoderWeights, Arithmetic], ModelProto],
+    weights: EncoderWeights,
+    batches: Iterable[ModelInputs],
+) -> ModelProto:
+    """Return a graph in 8 bits.
+
+    Args:
+        build: Writes the graph from its encoder's weights.
+        weights: The encoder's.
+        batches: Inputs over which activations are ranged.
+    """
+    arithmetic = FloatArithmetic()
+    ranges = ranges_over(build(weights, arithmetic), arithmetic, batches)
+    folded, ranges = fold_value_balance(weights, ranges)
+    return build(folded, StaticInt8Arithmetic(folded, ranges))
+
+
 def _fold_layer(layer: LayerWeights, factors: Array) -> LayerWeights:
     untouched = np.ones(2 * len(factors), np.float32)
     divisors = np.concatenate([untouched, factors])
@@ -300,7 +309,7 @@ def export_float_embedder(
     if read_json(source / "config.json").get("model_type") == "bert":
         return export_embedder(source, target, description=description)
     try:
-        from ekphory_lab.training.traced_export import export_traced_embedder
+        from ekphory_lab.training.encoder import export_traced_embedder
     except ImportError as error:
         raise MissingExtra("torch", "Exporting an encoder that is not BERT's") from error
     return export_traced_embedder(source, target, description=description)
@@ -330,16 +339,15 @@ def export_int8_embedder(
         raise InvalidInput(
             "calibration", calibration.texts, "int8 needs sample texts", "Give a file of texts."
         )
-    loaded = load_export_source(source)
-    tokenizer = loaded.parts.tokenizer
+    weights, parts = load_export_source(source)
+    tokenizer = parts.tokenizer
     tokenizer.enable_padding()
-    tokenizer.enable_truncation(loaded.parts.max_tokens)
-    ranges = record_ranges(loaded.weights, tokenizer, calibration.texts)
-    weights, ranges = fold_value_balance(loaded.weights, ranges)
-    model = build_encoder(weights, StaticInt8Arithmetic(weights, ranges))
+    tokenizer.enable_truncation(parts.max_tokens)
+    batches = text_batches(tokenizer, calibration.texts)
+    model = quantised(build_encoder, weights, batches)
     made_by = {
         "quantisation": "int8",
         "calibration_texts": len(calibration.texts),
         "calibration_files": dict(calibration.files),
     }
-    return write_export(loaded.parts, model, target, description=description, made_by=made_by)
+    return write_export(parts, model, target, description=description, made_by=made_by)

@@ -82,12 +82,12 @@ def quantised_upper_layers(
         ranged: Pairs over which activations are ranged.
     """
     weights, heads = _read(source)
-    arithmetic = onnx_graph.FloatArithmetic()
-    model = _UpperWriter(weights, heads, arithmetic).write()
-    ranges = static_int8.ranges_over(model, arithmetic, list(_batches(shared, ranged)))
-    encoder, ranges = static_int8.fold_value_balance(weights, ranges)
-    rounded = _UpperWriter(encoder, heads, static_int8.StaticInt8Arithmetic(encoder, ranges))
-    content: bytes = rounded.write().SerializeToString(deterministic=True)
+
+    def build(encoder: onnx_graph.EncoderWeights, arithmetic: onnx_graph.Arithmetic) -> ModelProto:
+        return _UpperWriter(encoder, heads, arithmetic).write()
+
+    model = static_int8.quantised(build, weights, _batches(shared, ranged))
+    content: bytes = model.SerializeToString(deterministic=True)
     return content
 
 

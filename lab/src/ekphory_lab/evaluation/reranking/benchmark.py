@@ -27,6 +27,7 @@ from ekphory_lab.evaluation.metrics import (
     f1,
     measure,
     ndcg,
+    resampled_estimate,
 )
 from ekphory_lab.evaluation.reranking.candidates import (
     ELSEWHERE_TOP,
@@ -39,8 +40,9 @@ from ekphory_lab.evaluation.reranking.candidates import (
     ScoredList,
     candidates_of,
     find_candidates,
+    given_candidates,
+    read_given,
 )
-from ekphory_lab.evaluation.reranking.given import given_candidates, read_given
 from ekphory_lab.evaluation.reranking.questions import DialogueScores, DialogueSet, measure_dialogue
 
 # A contender behind the evaluation's door: what it searches is the fixed candidates.
@@ -130,11 +132,7 @@ def answerability(own: FloatArray, elsewhere: FloatArray, *, seed: int = 0) -> E
     Returns:
         The value and its 95 % interval.
     """
-    generator = np.random.default_rng(seed)
-    draws = generator.integers(0, len(own), (_RESAMPLES, len(own)))
-    values = [auroc(own[draw], elsewhere[draw]) for draw in draws]
-    low, high = np.quantile(values, [0.025, 0.975])
-    return Estimate(auroc(own, elsewhere), float(low), float(high))
+    return resampled_estimate(auroc, own, elsewhere, resamples=_RESAMPLES, seed=seed)
 
 
 def auroc(positive: FloatArray, negative: FloatArray) -> float:

@@ -15,7 +15,7 @@ from ekphory.models import model_record, onnx_graph
 from ekphory.models.late_bound import Linear
 from ekphory.models.onnx_export import GraphReader, ModelDescription, write_encoder
 from ekphory.models.onnx_reranker import MOST_TOKENS, CrossEncoderLayout, PairTokens
-from ekphory.models.onnx_session import OnnxSession
+from ekphory.models.onnx_session import OnnxSession, pad_batch
 from ekphory.models.reranker import PlattScaling
 from ekphory_lab.evaluation.metrics import FloatArray, expected_calibration_error
 from ekphory_lab.evaluation.reranking.benchmark import precision_threshold
@@ -325,23 +325,15 @@ def export_reranker(
 
 def pair_inputs(pairs: Sequence[PairTokens]) -> static_int8.ModelInputs:
     """Return the graph's inputs, padded to the longest pair."""
-    shape = (len(pairs), max(len(pair.ids) for pair in pairs))
-    ids, mask, types = (np.zeros(shape, np.int64) for _ in range(3))
-    for row, pair in enumerate(pairs):
-        ids[row, : len(pair.ids)] = pair.ids
-        mask[row, : len(pair.ids)] = 1
-        types[row, : len(pair.ids)] = pair.type_ids
-    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+    return pad_batch([pair.ids for pair in pairs], [pair.type_ids for pair in pairs])
 
 
 def _quantised(weights: CrossEncoderWeights, pairs: Sequence[PairTokens]) -> bytes:
-    arithmetic = onnx_graph.FloatArithmetic()
-    model = build_cross_encoder(weights, arithmetic)
-    ranges = static_int8.ranges_over(model, arithmetic, _batches(pairs))
-    encoder, ranges = static_int8.fold_value_balance(weights.encoder, ranges)
-    folded = replace(weights, encoder=encoder, stored="float16")
-    quantised = build_cross_encoder(folded, static_int8.StaticInt8Arithmetic(encoder, ranges))
-    content: bytes = quantised.SerializeToString(deterministic=True)
+    def build(encoder: onnx_graph.EncoderWeights, arithmetic: onnx_graph.Arithmetic) -> ModelProto:
+        return build_cross_encoder(replace(weights, encoder=encoder, stored="float16"), arithmetic)
+
+    model = static_int8.quantised(build, weights.encoder, _batches(pairs))
+    content: bytes = model.SerializeToString(deterministic=True)
     return content
 
 

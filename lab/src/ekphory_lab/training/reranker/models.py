@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import torch
 from safetensors.torch import save_file
@@ -31,16 +31,7 @@ from ekphory_lab.training.reranker.examples import RerankExample
 from ekphory_lab.training.reranker.export import HEAD_FILE
 from ekphory_lab.training.run_files import Precision
 
-# What the training loop needs of a model, whatever it is made of. Needs torch.
-
-
-class TokenPair(Protocol):
-    """A question and a passage as tokens."""
-
-    @property
-    def ids(self) -> list[int]:
-        """Token ids of both."""
-        ...
+# What both models give the training loop. Needs torch.
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +47,6 @@ class PairBatch:
     ids: Tensor
     mask: Tensor
     type_ids: Tensor | None = None
-
-
-class PairModel(Protocol):
-    """A model that gives one logit for each pair."""
-
-    @property
-    def parts(self) -> Any:  # noqa: ANN401  torch's modules
-        """A torch module with all weights; those that are trained require gradients."""
-        ...
-
-    @property
-    def workers(self) -> int:
-        """How many chunks are computed at once."""
-        ...
-
-    def pairs(self, example: RerankExample) -> Sequence[TokenPair]:
-        """Tokenise an example's candidates with its question."""
-        ...
-
-    def batch(self, pairs: Sequence[Any]) -> PairBatch:
-        """Pad pairs to the longest."""
-        ...
-
-    def logits(self, batch: PairBatch) -> Tensor:
-        """Score pairs; shape (pairs,), in float."""
-        ...
-
-    def save(self, directory: Path) -> None:
-        """Write the trained model; it may be used no more in training."""
-        ...
 
 
 def training_logits(model: PairModel, batch: PairBatch, *, precision: Precision = "auto") -> Tensor:
@@ -159,7 +120,7 @@ class CrossEncoder:
         scores = _linear(self.parts["match"], cosine) + _linear(self.parts["out"], rest)
         return scores.squeeze(1)
 
-    def batch(self, pairs: Sequence[PairTokens]) -> PairBatch:
+    def batch(self, pairs: Sequence[Any]) -> PairBatch:
         """Pad pairs to the longest."""
         width = max(len(pair.ids) for pair in pairs)
 
@@ -296,7 +257,7 @@ class YesNoModel:
         passages = [candidate.passage for candidate in example.candidates]
         return [PromptTokens(ids) for ids in self.prompt.token_ids(example.query, passages)]
 
-    def batch(self, pairs: Sequence[PromptTokens]) -> PairBatch:
+    def batch(self, pairs: Sequence[Any]) -> PairBatch:
         """Pad on the left, so that all prompts end together."""
         width = max(len(pair.ids) for pair in pairs)
         empty = int(self.tokenizer.pad_token_id or 0)
@@ -358,3 +319,7 @@ def load_yes_no_model(directory: Path, shape: LoraShape) -> YesNoModel:
     )
     wrapped = get_peft_model(model.to("cuda" if on_gpu else "cpu"), adapters)
     return YesNoModel(wrapped, tokenizer, YesNoPrompt(tokenizer, most_tokens=shape.most_tokens))
+
+
+PairModel: TypeAlias = CrossEncoder | YesNoModel
+"""What gives one logit for each pair."""

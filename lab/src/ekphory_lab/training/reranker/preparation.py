@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from ekphory.errors import DatasetError, InvalidInput
-from ekphory_lab.training.question_groups import BaseModel, QuestionGroup
+from ekphory.errors import InvalidInput
+from ekphory_lab.evaluation.runner import Progress
+from ekphory_lab.training.question_groups import BaseModel
 from ekphory_lab.training.reranker.config import RerankerConfig
 from ekphory_lab.training.reranker.examples import (
     HARD_CASES,
@@ -40,7 +41,7 @@ from ekphory_lab.training.reranker.teachers import (
     lexical_teacher,
     with_soft_labels,
 )
-from ekphory_lab.training.sources import SOURCES
+from ekphory_lab.training.sources import SOURCES, draw_by_share, repeat_epochs
 from ekphory_lab.training.texts import Row, with_long_messages
 
 # Examples of all sources, mixed by share: those that are trained on, and those held back.
@@ -84,9 +85,8 @@ def mixed_examples(
         raise InvalidInput(
             "mix", unknown, "no such source", f"Known are {', '.join(KNOWN_SOURCES)}."
         )
-    drawn = [name for name in mix if mix[name] > 0]
     streams: dict[str, Iterator[RerankExample]] = {}
-    for name in drawn:
+    for name in (name for name, share in mix.items() if share > 0):
         own = f"{seed}:{part}:{name}"
         if name in _GENERATED:
             stream = _GENERATED[name](base, seed=2 * seed + (part == "held_back"))
@@ -94,37 +94,17 @@ def mixed_examples(
             rows = rows_of(part, SOURCES[name].rows(folder))
             stream = _file_examples(name, rows, base, own, counts)
         streams[name] = _shuffled(stream, Random(own))  # noqa: S311  no secret
-    return _drawn(streams, [mix[name] for name in drawn], Random(f"{seed}:{part}"))  # noqa: S311
-
-
-def _drawn(
-    streams: Mapping[str, Iterator[RerankExample]], weights: Sequence[float], draw: Random
-) -> Iterator[RerankExample]:
-    names = list(streams)
-    while True:
-        yield next(streams[draw.choices(names, weights)[0]])
+    return draw_by_share(streams, mix, Random(f"{seed}:{part}"))  # noqa: S311  no secret
 
 
 def _file_examples(
     name: str, rows: Sequence[Row], base: BaseModel, seed: str, counts: CandidateCounts
 ) -> Iterator[RerankExample]:
     random = Random(f"{seed}:candidates")  # noqa: S311  no secret
-    for group in _endless(name, partial(SOURCES[name].groups, rows), seed):
+    for group in repeat_epochs(name, partial(SOURCES[name].groups, rows), seed):
         long = random.random() < _LONG_MESSAGES_SHARE and not group.dated
         told = with_long_messages(group, random) if long else group
         yield from group_examples(told, base, random, counts=counts)
-
-
-def _endless(
-    name: str, epoch: Callable[[Random], Iterator[QuestionGroup]], seed: str
-) -> Iterator[QuestionGroup]:
-    for number in count():
-        found = False
-        for group in epoch(Random(f"{seed}:{number}")):  # noqa: S311  no secret
-            found = True
-            yield group
-        if not found:
-            raise DatasetError(f"{name}: its file holds no question. Give the whole file.")
 
 
 def _shuffled(stream: Iterator[RerankExample], random: Random) -> Iterator[RerankExample]:
@@ -142,7 +122,6 @@ TRAINED_FILE = "examples.jsonl.gz"
 HELD_BACK_FILE = "held_back.jsonl.gz"
 REPORT_FILE = "examples.json"
 EXAMPLE_FILES = (HELD_BACK_FILE, REPORT_FILE, TRAINED_FILE)
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ import torch
 from torch.nn import functional
 
 from ekphory.errors import InvalidInput
+from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.training import run_files
 from ekphory_lab.training.encoder import (
     Optimizer,
@@ -41,7 +42,6 @@ from ekphory_lab.training.reranker.preparation import (
     EXAMPLE_FILES,
     ExampleMaking,
     PreparedExamples,
-    Progress,
     prepare_examples,
 )
 

@@ -503,6 +503,13 @@ def _with_surroundings(group: QuestionGroup, random: Random) -> list[RerankPassa
     ]
 
 
+def _shuffled_example(
+    source: str, query: RerankQuery, candidates: Sequence[Candidate], random: Random
+) -> RerankExample:
+    # In any order: no place in the list may tell the answer.
+    return RerankExample(source, query, tuple(random.sample(candidates, len(candidates))))
+
+
 @dataclass(frozen=True, slots=True)
 class _Choice:
     group: QuestionGroup
@@ -529,9 +536,8 @@ class _Choice:
         rest = free[hard:]
         for row in self.random.sample(rest, min(self.counts.random, len(rest))):
             rows[row] = self.candidate(place, row, self.passages[row], "random")
-        # In any order: no place in the list may tell the answer.
-        candidates = self.random.sample(list(rows.values()), len(rows))
-        return RerankExample(self.group.source, asked.query, tuple(candidates))
+        source, candidates = self.group.source, list(rows.values())
+        return _shuffled_example(source, asked.query, candidates, self.random)
 
     def answers(self, asked: Asked) -> list[int]:
         most = min(self.counts.answers, len(asked.positives))
@@ -620,8 +626,7 @@ def _examples(
             view.candidate(place, row, passages[row], kind, judged=kind != "random")
             for row, kind in rows
         ]
-        shuffled = tuple(random.sample(candidates, len(candidates)))
-        yield RerankExample(MEMORIES_SOURCE, query, shuffled)
+        yield _shuffled_example(MEMORIES_SOURCE, query, candidates, random)
 
 
 def dated_query(sample: MemorySample, now: datetime) -> RerankQuery:
@@ -734,11 +739,11 @@ def granularity(random: Random) -> HardCaseText:
     first, second = (text.split(" > ") for text in random.sample(grain["values"], 2))
     sentences = random.sample(grain["sentences"], len(grain["sentences"]))
     said: list[tuple[str, CandidateKind]] = [
-        (f"{name}: {_capital(sentences[0].format(x=first[0]))}", "answer"),
-        (f"{name}: {_capital(sentences[0].format(x=first[1]))}", "granularity"),
-        (f"{name}: {_capital(sentences[1].format(x=first[1]))}", "granularity"),
-        (f"{other}: {_capital(sentences[0].format(x=second[0]))}", "entity_confusion"),
-        (f"{other}: {_capital(sentences[1].format(x=second[1]))}", "entity_confusion"),
+        (f"{name}: {_capitalised(sentences[0].format(x=first[0]))}", "answer"),
+        (f"{name}: {_capitalised(sentences[0].format(x=first[1]))}", "granularity"),
+        (f"{name}: {_capitalised(sentences[1].format(x=first[1]))}", "granularity"),
+        (f"{other}: {_capitalised(sentences[0].format(x=second[0]))}", "entity_confusion"),
+        (f"{other}: {_capitalised(sentences[1].format(x=second[1]))}", "entity_confusion"),
     ]
     return HardCaseText(random.choice(grain["questions"]).format(name=name), tuple(said))
 
@@ -754,10 +759,10 @@ def multi_hop(random: Random) -> HardCaseText:
     sentence = random.choice(fact["sentences"])
 
     def states(who: str, value: str) -> str:
-        return f"{who}: {_capital(sentence.format(x=value))}"
+        return f"{who}: {_capitalised(sentence.format(x=value))}"
 
     def knows(who: str, relation: str, whom: str) -> str:
-        return f"{who}: {_capital(bridge.format(relation=relation, other=whom))}"
+        return f"{who}: {_capitalised(bridge.format(relation=relation, other=whom))}"
 
     said: tuple[tuple[str, CandidateKind], ...] = (
         (knows(name, relation, other), "answer"),
@@ -788,15 +793,11 @@ def _hard_case_examples(
             view.candidate(place, row, RerankPassage(said[row], at=at), kind, judged=True)
             for row, kind in zip([*own, *strange], kinds, strict=True)
         ]
-        shuffled = tuple(random.sample(candidates, len(candidates)))
-        yield RerankExample(HARD_CASES_SOURCE, RerankQuery(text.question, now=at), shuffled)
+        query = RerankQuery(text.question, now=at)
+        yield _shuffled_example(HARD_CASES_SOURCE, query, candidates, random)
 
 
 @cache
 def _words() -> Mapping[str, Any]:
     file = files("ekphory_lab.training.reranker").joinpath("hard_case_words.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]

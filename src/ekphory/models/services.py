@@ -1,23 +1,23 @@
-"""A reranking model behind a URL: the protocols of Cohere, Jina, Memos and TEI."""
+"""Models behind a URL: OpenAI-compatible embeddings; rerankers as Cohere, Jina, Memos or TEI."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
 import numpy as np
 
+from ekphory import http_service as http
 from ekphory.errors import InvalidInput
-from ekphory.http_service import (
-    AuthorizationScheme,
-    JsonTransport,
-    Service,
-    ServiceSettings,
-    complete_url,
-    shown,
+from ekphory.models.embedder import (
+    EmbedderIdentity,
+    FloatMatrix,
+    VectorCache,
+    overestimate_tokens,
+    split_behind_prefix,
 )
-from ekphory.models.embedder import overestimate_tokens
 from ekphory.models.reranker import (
     RelevanceScores,
     RerankPassage,
@@ -28,7 +28,141 @@ from ekphory.models.reranker import (
     read_scores_in_order,
 )
 
-# What differs between the protocols that services speak.
+# An embedding model behind `/v1/embeddings`.
+
+BATCH_SIZE = 64
+MAX_TOKENS = 512
+"""Window of the model, in tokens that are counted with a margin."""
+QUERY_CACHE = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpSettings:
+    """What a service is asked for, and how.
+
+    Attributes:
+        model: The model's name, sent with every request and part of the embedder's identity.
+        api_key: Sent as a bearer token; never shown.
+        dimensions: How long a vector is wanted; None for the model's own length.
+        query_prefix: Put before every query, such as `query: `.
+        passage_prefix: Put before every passage.
+        service: How the service is called.
+    """
+
+    model: str = "default"
+    api_key: str | None = field(default=None, repr=False)
+    dimensions: int | None = None
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    service: http.ServiceSettings = http.DEFAULT_SERVICE_SETTINGS
+
+    @property
+    def revision(self) -> str:
+        """Of a model whose weights are not seen: a hash of the prefixes."""
+        prefixes = f"{self.query_prefix}\0{self.passage_prefix}"
+        return f"http-{hashlib.sha256(prefixes.encode()).hexdigest()[:16]}"
+
+
+_EMBEDDING_DEFAULTS = HttpSettings()
+
+
+class HttpEmbedder:
+    """An embedding model behind a URL. Safe to call from several threads.
+
+    Attributes:
+        identity: The model's name, and the dimension that the service gave.
+    """
+
+    def __init__(self, url: str, *, settings: HttpSettings = _EMBEDDING_DEFAULTS) -> None:
+        """Ask the service for one vector, to learn its dimension.
+
+        Args:
+            url: The endpoint (`…/v1/embeddings`) or its base (`…/v1`).
+            settings: What it is asked for, and how.
+
+        Raises:
+            InvalidInput: The URL is not one.
+            ServiceError: The service cannot be reached or answers nonsense.
+        """
+        self._settings = settings
+        self._service = http.Service(
+            kind="embedding service",
+            url=http.complete_url(url, prefix="/v1", operation="/embeddings"),
+            model=settings.model,
+            api_key=settings.api_key,
+        )
+        self._transport = http.JsonTransport(self._service, settings=settings.service)
+        self._queries = VectorCache(QUERY_CACHE)
+        dimension = self._request(["dimension"]).shape[1]
+        self.identity = EmbedderIdentity(settings.model, settings.revision, dimension)
+
+    def __repr__(self) -> str:
+        return f"HttpEmbedder({http.shown(self._service.url)!r}, {self._settings!r})"
+
+    def encode(self, texts: Sequence[str]) -> FloatMatrix:
+        """Embed passages; returns shape (len(texts), dimension), rows of length 1.
+
+        Raises:
+            ServiceError: The service failed after all repeats, or its answer is malformed.
+        """
+        return self._encode(texts, self._settings.passage_prefix)
+
+    def _encode(self, texts: Sequence[str], prefix: str) -> FloatMatrix:
+        parts = [
+            self._request([prefix + text for text in texts[start : start + BATCH_SIZE]])
+            for start in range(0, len(texts), BATCH_SIZE)
+        ]
+        if not parts:
+            return np.empty((0, self.identity.dimension), dtype=np.float32)
+        if any(part.shape[1] != self.identity.dimension for part in parts):
+            found = {part.shape[1] for part in parts}
+            raise self._service.error(
+                f"gave vectors of length {found}, before {self.identity.dimension}"
+            )
+        return np.concatenate(parts)
+
+    def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
+        """Embed queries; the vectors of the last ones are kept and not asked for again."""
+        prefix = self._settings.query_prefix
+        return self._queries.encode(texts, missing=lambda asked: self._encode(asked, prefix))
+
+    def windows(self, text: str, *, prefix: str = "") -> list[str]:
+        """Split `prefix + text` into pieces that fit the model, by a count on the safe side.
+
+        Of a prefix no more is kept than fits half a window.
+        """
+        room = MAX_TOKENS - 2 - len(overestimate_tokens(self._settings.passage_prefix))
+        return split_behind_prefix(text, prefix, room=room, tokenise=overestimate_tokens)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    def _request(self, texts: list[str]) -> FloatMatrix:
+        body: dict[str, Any] = {"model": self._settings.model, "input": texts}
+        if self._settings.dimensions is not None:
+            body["dimensions"] = self._settings.dimensions
+        content = self._transport.post(body)
+        try:
+            ordered = sorted(content["data"], key=lambda row: int(row["index"]))
+            numbers = [int(row["index"]) for row in ordered]
+            vectors = np.array([row["embedding"] for row in ordered], dtype=np.float64)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            reason = f"{type(error).__name__}: {self._service.quote(str(error))}"
+            raise self._service.error(f"answered no list of embeddings ({reason})") from error
+        if numbers != list(range(len(texts))):
+            problem = f"was sent {len(texts)} texts and gave {len(numbers)} embeddings"
+            raise self._service.error(problem)
+        if vectors.ndim != 2 or vectors.shape[1] == 0:
+            raise self._service.error(f"gave embeddings of shape {vectors.shape}")
+        with np.errstate(over="ignore"):
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all() or (lengths == 0).any():
+            raise self._service.error("gave an embedding that is zero or not finite")
+        return np.asarray(vectors / lengths, dtype=np.float32)
+
+
+# A reranking model behind a URL: what differs between the protocols that services speak.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +192,7 @@ class RerankDialect:
     envelope: str | None = None
     score_field: str = "relevance_score"
     prefix: str = "/v1"
-    scheme: AuthorizationScheme = "Bearer"
+    scheme: http.AuthorizationScheme = "Bearer"
     needs_model: bool = False
     batch_size: int = 64
     most_tokens: int | None = None
@@ -114,9 +248,9 @@ TEI = RerankDialect(
 )
 
 
-# The reranker.
+# The reranker behind a URL.
 
-RERANK_SERVICE = ServiceSettings(timeout=10.0, retries=1)
+RERANK_SERVICE = http.ServiceSettings(timeout=10.0, retries=1)
 """A search waits for the answer, and can go on without it: less patience than for embeddings."""
 
 
@@ -135,7 +269,7 @@ class RerankSettings:
     model: str | None = None
     api_key: str | None = field(default=None, repr=False)
     scores: ScoreScale = "probability"
-    service: ServiceSettings = RERANK_SERVICE
+    service: http.ServiceSettings = RERANK_SERVICE
 
     def __post_init__(self) -> None:
         if self.scores not in get_args(ScoreScale):
@@ -143,7 +277,7 @@ class RerankSettings:
             raise InvalidInput("scores", self.scores, "must be a scale of scores", f"Give {known}")
 
 
-DEFAULT_SETTINGS = RerankSettings()
+_RERANKING_DEFAULTS = RerankSettings()
 
 
 class RemoteReranker:
@@ -157,7 +291,7 @@ class RemoteReranker:
     is_remote = True
 
     def __init__(
-        self, url: str, *, dialect: RerankDialect, settings: RerankSettings = DEFAULT_SETTINGS
+        self, url: str, *, dialect: RerankDialect, settings: RerankSettings = _RERANKING_DEFAULTS
     ) -> None:
         """Prepare the connection; nothing is sent before the first passages are scored.
 
@@ -175,19 +309,21 @@ class RemoteReranker:
             )
         self._dialect = dialect
         self._settings = settings
-        self._service = Service(
+        self._service = http.Service(
             kind="reranking service",
-            url=complete_url(url, prefix=dialect.prefix, operation="/rerank"),
+            url=http.complete_url(url, prefix=dialect.prefix, operation="/rerank"),
             model=settings.model,
             api_key=settings.api_key,
             scheme=dialect.scheme,
         )
-        self._transport = JsonTransport(self._service, settings=settings.service)
+        self._transport = http.JsonTransport(self._service, settings=settings.service)
         self.name = ":".join(filter(None, [dialect.name, settings.model]))
         self.batch_size = dialect.batch_size
 
     def __repr__(self) -> str:
-        return f"RemoteReranker({shown(self._service.url)!r}, {self.name!r}, {self._settings!r})"
+        return (
+            f"RemoteReranker({http.shown(self._service.url)!r}, {self.name!r}, {self._settings!r})"
+        )
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """Score each passage, in the order given; returns shape (len(passages),), in [0, 1].

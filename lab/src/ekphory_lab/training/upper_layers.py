@@ -154,7 +154,7 @@ def train_upper_layers(  # noqa: PLR0913  what a run needs
         hidden, mask = states.of(chosen)
         with mixed_precision():
             logits, tags = model(hidden, mask)
-        loss = loss_of(chosen, logits.float(), tags)
+        loss = loss_of(chosen, logits.float(), None if tags is None else tags.float())
         loss.backward()
         optimizer.step()
         note_loss(target, step, loss.item(), read={"pairs": len(chosen)})

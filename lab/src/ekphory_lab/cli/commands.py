@@ -27,6 +27,7 @@ _EVALUATIONS = {
     "captures": (evaluate.captures, "--data capture_dev/transcripts.jsonl.gz"),
     "rerank": (evaluate.rerank, "--data locomo10.json --rerankers none,bm25"),
     "multihop": (evaluate.multihop, "--data 2wiki_dev --agent local"),
+    "answers": (evaluate.answers, "--data 2wiki_dev --agent local --limit 50 --judge"),
     "probabilities": (evaluate.probabilities, "--only statements --preset balanced"),
 }
 _TRAINING = {

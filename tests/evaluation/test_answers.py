@@ -9,6 +9,7 @@ from tests.services.wire import running_service, says
 from ekphory.agent.provider import AgentSettings
 from ekphory.errors import DatasetError, InvalidInput, ServiceError
 from ekphory.models.loading import load_chat
+from ekphory.retrieval.pipeline import OptionalModels
 from ekphory_lab.evaluation.answers import (
     AnswerOptions,
     answer_questions,
@@ -16,6 +17,7 @@ from ekphory_lab.evaluation.answers import (
     answers_lines,
     answers_table,
     exact_match,
+    models_of_store,
     normalize_answer,
     token_f1,
 )
@@ -219,13 +221,22 @@ def test_what_the_agents_own_model_costs_is_counted_with_the_search(ask, wire):
         else replies("Matilda")
     )
     agent = AgentSettings(
-        agent_session_provider="anthropic", anthropic_api_key="k", anthropic_base_url=wire.host
+        agent_session_provider="anthropic",
+        anthropic_api_key="k",
+        anthropic_base_url=wire.host,
+        anthropic_model="claude-test",
     )
     (outcome,) = ask(agent=agent, limit=1).outcomes
     # Two messages, of ten tokens each; the answering model is counted by itself.
     assert (outcome.searching.calls, outcome.searching.completion_tokens) == (2, 20)
     assert outcome.answering.calls == 1
     assert outcome.scores["calls"] == 3
+
+
+def test_the_store_has_the_chat_model_only_where_a_search_asks_it(wire, close_at_end):
+    models = OptionalModels(chat=close_at_end(load_chat(wire.host, model="scripted")))
+    assert models_of_store(models, None).chat is None
+    assert models_of_store(models, "memory_spark").chat is models.chat
 
 
 def test_a_limit_takes_questions_evenly_from_the_set(ask):

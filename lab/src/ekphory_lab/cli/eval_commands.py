@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -195,11 +195,13 @@ def answers(
     from ekphory_lab.evaluation.loaders import load_questions
     from ekphory_lab.evaluation.systems import EkphorySystem
 
-    models = load_optional_models()
     with step_bar() as progress:
         options = _answer_options(asked, progress)
+        models = replace(load_optional_models(), chat=options.chat)
         system = EkphorySystem(
-            preset=asked.preset, embedder=load_chosen_embedder(asked.embedder), models=models
+            preset=asked.preset,
+            embedder=load_chosen_embedder(asked.embedder),
+            models=answering.models_of_store(models, asked.preset),
         )
         with system:
             dataset = load_questions(data, categories=asked.category)

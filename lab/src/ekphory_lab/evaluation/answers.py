@@ -19,6 +19,9 @@ from ekphory.errors import DatasetError, InvalidInput, ServiceError
 from ekphory.http_service import ServiceRefusal, ServiceUnavailable
 from ekphory.models.chat import ChatMessage, ChatOptions, OpenAIChat
 from ekphory.prompting.block import escape_text
+from ekphory.retrieval.pipeline import OptionalModels
+from ekphory.retrieval.presets import preset
+from ekphory.retrieval.stages.query import ExpandQuery, Hyde
 from ekphory.search import SearchResult
 from ekphory_lab.evaluation import runner, tables
 from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery
@@ -242,6 +245,17 @@ class AnswerReport:
     configuration: Mapping[str, runner.Setting]
     dataset: Dataset
     outcomes: tuple[AnswerOutcome, ...]
+
+
+def models_of_store(models: OptionalModels, named: str | None) -> OptionalModels:
+    """Return the models without the chat model where the preset does not ask it in a search.
+
+    A store that has one asks it too about memories that may contradict each other, while it is
+    written: requests that no question is to be charged with.
+    """
+    stages = preset(named).stages
+    asked = any(isinstance(stage, Hyde | ExpandQuery) for stage in stages)
+    return models if asked else replace(models, chat=None)
 
 
 def answer_questions(

@@ -199,3 +199,28 @@ def test_hints_are_worth_eight_points_where_queries_ask_for_type_or_importance(e
     overall = json.loads(printed.stdout)["scores"][0]
     assert overall["queries"] == 100
     assert overall["difference"]["difference"] >= 0.08
+
+
+def test_answers_are_asked_of_the_chat_service_that_is_configured(ekphory, tmp_path):
+    turn = {"pool": "p", "id": "1", "text": "Ann has a boat called Matilda", "speaker": "Ann"}
+    query = {"pool": "p", "id": "q", "text": "What is Ann's boat called?", "answer": "Matilda"}
+    (tmp_path / "corpus.jsonl").write_text(json.dumps(turn))
+    (tmp_path / "queries.jsonl").write_text(json.dumps(query))
+    (tmp_path / "qrels.tsv").write_text("pool\tquery-id\tcorpus-id\tscore\np\tq\t1\t1\n")
+    arguments = ("eval", "answers", "--data", str(tmp_path))
+
+    def answer(request):
+        said = '{"right": true}' if "response_format" in request.body else "Matilda."
+        choice = {"message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
+        return says({"choices": [choice]})
+
+    with running_service(answer) as service:
+        environment = {"EKPHORY_CHAT_URL": service.host, "EKPHORY_CHAT_MODEL": "scripted"}
+        result = ekphory.run(*arguments, "--judge", "--json", "-", **environment)
+    assert result.exit_code == 0, result.output
+    scores = json.loads(result.stdout)["overall"]["scores"]
+    names = ("exact match", "F1", "judged right")
+    assert [scores[name]["mean"] for name in names] == [1.0, 1.0, 1.0]
+    # Without a service it says what to configure.
+    sentence = ekphory.failure(*arguments)
+    assert sentence.endswith("Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL.")

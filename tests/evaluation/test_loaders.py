@@ -1,5 +1,6 @@
 import gzip
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -138,7 +139,8 @@ def test_locomos_own_file_and_the_conversation_form_give_the_same(shared_data):
     own = load_locomo(shared_data / "locomo_dev" / "locomo.json")
     other = load_conversation(shared_data / "locomo_dev")
     assert own.pools == other.pools
-    assert own.queries == other.queries
+    # The folder of the conversation form has no answers.
+    assert tuple(replace(query, answers=()) for query in own.queries) == other.queries
     assert own.qrels == other.qrels
 
 

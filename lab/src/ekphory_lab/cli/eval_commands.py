@@ -1,15 +1,15 @@
-"""`ekphory eval`: measure retrieval on a benchmark."""
+"""`ekphory eval`: measure retrieval, and answers from what is found, on a benchmark."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ekphory.agent.provider import ProviderName
+from ekphory.agent.provider import AgentSettings, ProviderName
 from ekphory.cli.command import Steps, command, result_console, show_note, step_bar
 from ekphory.cli.options import EmbedderOption, FileOutputOptions, OutputOptions
 from ekphory.cli.output import print_json, write_json
@@ -23,6 +23,7 @@ from ekphory_lab.cli.reports import (
 )
 
 if TYPE_CHECKING:
+    from ekphory_lab.evaluation.answers import AnswerOptions
     from ekphory_lab.evaluation.commands import RunOptions
     from ekphory_lab.evaluation.datasets import Dataset
     from ekphory_lab.evaluation.metrics import Measure
@@ -147,6 +148,101 @@ def multihop(data: _Folder, asked: MeasureOptions, output: FileOutputOptions) ->
     )
 
 
+# Whether a chat model answers right from what is found.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerChoices:
+    """Which questions are asked, how memories are searched, and who judges."""
+
+    preset: Annotated[str | None, typer.Option(help="Preset of every search.")] = None
+    embedder: EmbedderOption = None
+    agent: Annotated[
+        ProviderName | None,
+        typer.Option(help="Search with the retrieval agent, held by this provider."),
+    ] = None
+    depth: Annotated[int, typer.Option(help="How many memories each search asks for.")] = 10
+    category: Annotated[
+        list[str] | None,
+        typer.Option(help="Only questions of this category; repeatable, else the protocol's."),
+    ] = None
+    limit: Annotated[
+        int | None, typer.Option(help="At most so many questions, taken evenly from the set.")
+    ] = None
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Ask the model too whether each answer is right.")
+    ] = False
+
+
+@command
+def answers(
+    data: Annotated[
+        Path,
+        typer.Option(
+            metavar="PATH",
+            help="A folder whose queries have an `answer`, or the published file of LoCoMo, "
+            "HotpotQA, 2WikiMultiHopQA, MuSiQue or LongMemEval.",
+        ),
+    ],
+    asked: AnswerChoices,
+    output: FileOutputOptions,
+) -> None:
+    """Have questions answered from what is found, and compare with the reference answers.
+
+    EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL name the model that answers, and judges with --judge.
+    """
+    from ekphory_lab.evaluation import answers as answering
+    from ekphory_lab.evaluation.loaders import load_questions
+    from ekphory_lab.evaluation.systems import EkphorySystem
+
+    with step_bar() as progress:
+        options = _answer_options(asked, progress)
+        models = replace(load_optional_models(), chat=options.chat)
+        system = EkphorySystem(
+            preset=asked.preset,
+            embedder=load_chosen_embedder(asked.embedder),
+            models=answering.models_of_store(models, asked.preset),
+        )
+        with system:
+            dataset = load_questions(data, categories=asked.category)
+            report = answering.answer_questions(dataset, system, options)
+    table, lines = answering.answers_table(report), answering.answers_lines(report)
+    show_report(answering.answers_json(report), output, [table, *lines])
+
+
+def _answer_options(asked: AnswerChoices, progress: Steps) -> AnswerOptions:
+    from ekphory.models.loading import load_configured_chat
+    from ekphory_lab.evaluation.answers import AnswerOptions
+
+    chat = load_configured_chat(read_settings())
+    if chat is None:
+        raise InvalidInput(
+            "chat",
+            None,
+            "a chat service answers the questions, and none is configured",
+            "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL.",
+        )
+    return AnswerOptions(
+        chat=chat,
+        judge=chat if asked.judge else None,
+        agent=_agent_settings(asked.agent),
+        depth=asked.depth,
+        limit=asked.limit,
+        progress=progress,
+    )
+
+
+def _agent_settings(provider: ProviderName | None) -> AgentSettings | None:
+    from ekphory.agent.configuration import read_agent_settings
+
+    if provider is None:
+        return None
+    return read_agent_settings(arguments={"agent_session_provider": provider})
+
+
+# What all of them share.
+
+
 def _measure(
     load: Callable[[], Dataset],
     asked: MeasureOptions,
@@ -163,20 +259,16 @@ def _measure(
 
 
 def _run_options(asked: MeasureOptions, progress: Steps) -> RunOptions:
-    from ekphory.agent.configuration import read_agent_settings
     from ekphory_lab.evaluation.commands import PRODUCT, RunOptions
 
     product = PRODUCT if asked.preset is None else f"{PRODUCT}:{asked.preset}"
-    provider = asked.agent
     return RunOptions(
         systems=tuple(asked.system or [product]),
         embedder=load_chosen_embedder(asked.embedder),
         models=load_optional_models(),
         depth=asked.depth,
         ungated=asked.ungated,
-        agent=None
-        if provider is None
-        else read_agent_settings(arguments={"agent_session_provider": provider}),
+        agent=_agent_settings(asked.agent),
         progress=progress,
     )
 

@@ -159,6 +159,7 @@ class EvaluationQuery:
         category: Kind of question; empty where the set has no kinds.
         at: When it is asked, in UTC; None where the set does not say.
         phrasings: Other ways to put the same question.
+        answers: Reference answers, each of them right; empty where the set gives none.
     """
 
     pool: str
@@ -167,6 +168,7 @@ class EvaluationQuery:
     category: str = ""
     at: datetime | None = None
     phrasings: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:

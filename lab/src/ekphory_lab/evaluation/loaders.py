@@ -1,14 +1,18 @@
-"""Loaders of benchmarks: retrieval sets as BEIR has them, conversations, LoCoMo."""
+"""Loaders of benchmarks: BEIR's form, conversations, and the files of LoCoMo and other authors."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection as Sized
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from ekphory.errors import DatasetError
+from ekphory.errors import DatasetError, shorten
 from ekphory.importers.locomo import LocomoConversation, LocomoTurn, read_conversations
+from ekphory.importers.source import Unreadable, stream_elements
 from ekphory_lab.evaluation import datasets
 
 # Loader of retrieval sets: BEIR's and TREC's forms as they are met, and LMEB's.
@@ -132,8 +136,8 @@ def _read_qrels(file: Path) -> Iterator[tuple[datasets.Row, int]]:
 #
 # Both are a folder of three files: `corpus.jsonl.gz` (or `corpus.jsonl`) with `pool`, `id`, `text`
 # and, for conversations, `speaker`, `at`, `session`, `sequence`; `queries.jsonl` with `pool`, `id`,
-# `text`, `category` and perhaps `at` and `phrasings`; `qrels.tsv` with the columns `pool`,
-# `query-id`, `corpus-id` and `score`.
+# `text`, `category` and perhaps `at`, `phrasings` and `answer`; `qrels.tsv` with the columns
+# `pool`, `query-id`, `corpus-id` and `score`.
 
 
 def load_conversation(folder: Path, *, categories: Sized[str] | None = None) -> datasets.Dataset:
@@ -178,6 +182,7 @@ def _load_pools(folder: Path) -> datasets.Dataset:
             category=row.label("category"),
             at=row.moment("at"),
             phrasings=row.texts("phrasings"),
+            answers=_read_answers(row),
         )
         collection.add_query(row.place, query=query)
     for row, gain in datasets.read_qrels(folder / "qrels.tsv", columns=("pool", *_BEIR_COLUMNS)):
@@ -207,6 +212,10 @@ def read_turn(row: datasets.Row) -> datasets.Passage:
         session=row.label("session") or None,
         sequence=row.integer("sequence"),
     )
+
+
+def _read_answers(row: datasets.Row) -> tuple[str, ...]:
+    return tuple(filter(None, (row.label("answer"), *row.texts("answer_aliases"))))
 
 
 # Loader of LoCoMo's own file, and the cleaning of its evidence.
@@ -264,6 +273,7 @@ def _add_conversation(collection: datasets.Collection, conversation: LocomoConve
             id=str(position),
             text=question.text,
             category=str(question.category),
+            answers=(question.answer,) if question.answer else (),
         )
         answers = evidence_ids(question.evidence, known=known)
         collection.add_answered(place, query=query, answers=answers)
@@ -278,3 +288,162 @@ def _locomo_passage(turn: LocomoTurn) -> datasets.Passage:
         session=str(turn.session),
         sequence=turn.sequence,
     )
+
+
+# Files of questions with reference answers as their authors publish them: HotpotQA (Yang et al.,
+# EMNLP 2018), 2WikiMultiHopQA in the same form, MuSiQue (Trivedi et al., TACL 2022), and
+# LongMemEval (Wu et al., ICLR 2025).
+
+_Fields: TypeAlias = Mapping[str, Any]
+_Paragraphs: TypeAlias = list[tuple[str, bool]]
+"""The text of each paragraph, and whether the answer rests on it."""
+
+_PUBLISHED = {
+    "haystack_sessions": "longmemeval",
+    "evidences": "2wikimultihopqa",
+    "supporting_facts": "hotpotqa",
+    "paragraphs": "musique",
+}
+"""The set by a field that its questions have, and no earlier one's."""
+_ABSTENTION = "_abs"
+_WEEKDAY = re.compile(r"\s*\(\w+\)\s*")
+
+
+def load_questions(path: Path, *, categories: Sized[str] | None = None) -> datasets.Dataset:
+    """Load a set of questions, most of them with reference answers, by its form.
+
+    A folder has the conversation form. A file is LoCoMo's, HotpotQA's, 2WikiMultiHopQA's, MuSiQue's
+    or LongMemEval's own. The paragraphs of all questions of HotpotQA, 2WikiMultiHopQA and MuSiQue
+    are one corpus, which every question searches, as HippoRAG (Gutiérrez et al., NeurIPS 2024) has
+    it; a question of LongMemEval searches its own sessions. Questions that are not to be answered
+    are left out: LoCoMo's adversarial ones, MuSiQue's that are not answerable, LongMemEval's for
+    abstention.
+
+    Args:
+        path: The folder or the file.
+        categories: Keep only questions of these categories; None keeps the protocol's.
+
+    Raises:
+        DatasetError: A file is missing, cut short or malformed; names the file and the place.
+    """
+    if path.is_dir():
+        return load_conversation(path, categories=categories)
+    files = datasets.read_hashes(path.parent, (path.name,))
+    rows = _read_published(path)
+    first = next(rows, None)
+    if first is None:
+        raise DatasetError(f"{path.name}: it has no question. Fetch the file again.")
+    name = next((each for field, each in _PUBLISHED.items() if field in first.fields), None)
+    if name is None:
+        return load_locomo(path, categories=categories)
+    collection = datasets.Collection()
+    passages: dict[str, str] = {}
+    for row in chain([first], rows):
+        try:
+            if name == "longmemeval":
+                _add_haystack(collection, row)
+            else:
+                _add_paragraphs(collection, row, passages)
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+            problem = f"not the form of {name} ({error!r})"
+            raise DatasetError(f"{row.place}: {problem}. Fetch the file again.") from error
+    source = datasets.source_of(files, otherwise=datasets.SOURCES[name])
+    dataset = collection.dataset(path.stem, source=source, files=files)
+    return dataset if categories is None else datasets.only_categories(dataset, set(categories))
+
+
+def _read_published(path: Path) -> Iterator[datasets.Row]:
+    if path.suffix == ".jsonl":
+        yield from datasets.read_json_lines(path)
+        return
+    for found in stream_elements(path, "question"):
+        if isinstance(found, Unreadable):
+            raise DatasetError(f"{found.place}: {found.field}: {found.message}")
+        place, element = found
+        if not isinstance(element, dict):
+            raise DatasetError(f"{place}: not an object but {shorten(element)}.")
+        yield datasets.Row(place, element)
+
+
+def _add_paragraphs(
+    collection: datasets.Collection, row: datasets.Row, passages: dict[str, str]
+) -> None:
+    """Add a question, and those of its paragraphs that `passages`, ids by text, has not yet."""
+    fields: _Fields = row.fields
+    if not fields.get("answerable", True):
+        return
+    is_musique = "paragraphs" in fields
+    paragraphs = _musique_paragraphs(fields) if is_musique else _hotpot_paragraphs(fields)
+    for text, _ in paragraphs:
+        if text not in passages:
+            passages[text] = str(len(passages))
+            passage = datasets.Passage(id=passages[text], text=text)
+            collection.add_passage(row.place, pool=POOL, passage=passage)
+    query_id = row.text("id" if is_musique else "_id")
+    query = datasets.EvaluationQuery(
+        pool=POOL,
+        id=query_id,
+        text=row.text("question"),
+        # MuSiQue's ids begin with how the hops lie: `2hop__`, `3hop1__`.
+        category=query_id.partition("__")[0] if is_musique else row.label("type"),
+        answers=_read_answers(row),
+    )
+    supporting = [passages[text] for text, supports in paragraphs if supports]
+    collection.add_answered(row.place, query=query, answers=supporting)
+
+
+def _hotpot_paragraphs(fields: _Fields) -> _Paragraphs:
+    named = {title for title, _ in fields["supporting_facts"]}
+    return [
+        (f"{title}\n{' '.join(sentence.strip() for sentence in sentences)}", title in named)
+        for title, sentences in fields["context"]
+    ]
+
+
+def _musique_paragraphs(fields: _Fields) -> _Paragraphs:
+    return [
+        (f"{each['title']}\n{each['paragraph_text']}", each["is_supporting"])
+        for each in fields["paragraphs"]
+    ]
+
+
+def _add_haystack(collection: datasets.Collection, row: datasets.Row) -> None:
+    """Add a question with a pool of its own: the turns of its sessions."""
+    fields: _Fields = row.fields
+    pool = row.text("question_id")
+    if pool.endswith(_ABSTENTION):
+        return
+    sessions = zip(
+        *(fields[f"haystack_{each}"] for each in ("session_ids", "dates", "sessions")), strict=True
+    )
+    marked, in_answer_sessions = [], []
+    sequence = 0
+    for number, (session, date, turns) in enumerate(sessions):
+        for turn in turns:
+            passage = datasets.Passage(
+                id=f"{number}:{sequence}",
+                text=turn["content"],
+                speaker=turn["role"],
+                at=_read_date(date),
+                session=session,
+                sequence=sequence,
+            )
+            collection.add_passage(row.place, pool=pool, passage=passage)
+            sequence += 1
+            if session in fields["answer_session_ids"]:
+                in_answer_sessions.append(passage.id)
+                marked += [passage.id] if turn.get("has_answer") else []
+    query = datasets.EvaluationQuery(
+        pool=pool,
+        id=pool,
+        text=row.text("question"),
+        category=row.label("question_type"),
+        at=_read_date(fields["question_date"]),
+        answers=_read_answers(row),
+    )
+    collection.add_answered(row.place, query=query, answers=marked or in_answer_sessions)
+
+
+def _read_date(text: str) -> datetime:
+    """Read a moment such as `2023/05/20 (Sat) 02:21`."""
+    return datetime.strptime(_WEEKDAY.sub(" ", text), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)

@@ -152,30 +152,15 @@ def misses(report: Report, *, cutoff: int = MISS_CUTOFF) -> tuple[QueryOutcome, 
 
 def to_json(report: Report) -> dict[str, object]:
     """Return the whole report as values that JSON can hold; rankings are in the TREC run file."""
-    dataset = report.dataset
     return {
         "system": report.system,
         "version": report.version,
         "configuration": dict(report.configuration),
-        "dataset": {
-            "name": dataset.name,
-            "sha256": dataset.sha256,
-            "verified": dataset.verified,
-            "files": [
-                {"name": file.name, "sha256": file.sha256, "verified": file.verified}
-                for file in dataset.files
-            ],
-            "source": dataset.source.title,
-            "licence": dataset.source.licence,
-            "obtain": dataset.source.obtain,
-            "pools": len(dataset.pools),
-            "passages": dataset.size,
-            "queries": len(dataset.queries),
-        },
+        "dataset": dataset_json(report.dataset),
         "depth": report.depth,
         "measures": list(report.overall.estimates),
-        "overall": _group_json(report.overall),
-        "categories": {name: _group_json(group) for name, group in report.categories.items()},
+        "overall": group_json(report.overall),
+        "categories": {name: group_json(group) for name, group in report.categories.items()},
         "calibration": None if report.calibration is None else asdict(report.calibration),
         "latency_ms": {name: round(value, 3) for name, value in asdict(report.latency).items()},
         "index_seconds": round(report.index_seconds, 3),
@@ -194,7 +179,27 @@ def to_json(report: Report) -> dict[str, object]:
     }
 
 
-def _group_json(group: GroupScores) -> dict[str, object]:
+def dataset_json(dataset: Dataset) -> dict[str, object]:
+    """Return what a set is and where it comes from, for JSON."""
+    return {
+        "name": dataset.name,
+        "sha256": dataset.sha256,
+        "verified": dataset.verified,
+        "files": [
+            {"name": file.name, "sha256": file.sha256, "verified": file.verified}
+            for file in dataset.files
+        ],
+        "source": dataset.source.title,
+        "licence": dataset.source.licence,
+        "obtain": dataset.source.obtain,
+        "pools": len(dataset.pools),
+        "passages": dataset.size,
+        "queries": len(dataset.queries),
+    }
+
+
+def group_json(group: GroupScores) -> dict[str, object]:
+    """Return the means over a group, for JSON."""
     scores = {name: asdict(estimate) for name, estimate in group.estimates.items()}
     return {"queries": group.queries, "scores": scores}
 
@@ -285,8 +290,8 @@ def evaluate(
         configuration=system.configuration,
         dataset=dataset,
         depth=depth,
-        overall=_group(outcomes, measures),
-        categories=_categories(outcomes, measures),
+        overall=score_group(outcomes),
+        categories=score_categories(outcomes),
         calibration=_calibration(system, outcomes),
         outcomes=tuple(outcomes),
         latency=Latency.of([outcome.milliseconds for outcome in outcomes]),
@@ -346,15 +351,28 @@ def _outcome(
     )
 
 
-def _categories(
-    outcomes: Sequence[QueryOutcome], measures: Sequence[metrics.Measure]
-) -> dict[str, GroupScores]:
-    by_category: dict[str, list[QueryOutcome]] = {}
+class ScoredQuery(Protocol):
+    """A query with a value for each measure, the same measures for every query of a run."""
+
+    @property
+    def query(self) -> EvaluationQuery:
+        """The query."""
+        ...
+
+    @property
+    def scores(self) -> Mapping[str, float]:
+        """Value by measure."""
+        ...
+
+
+def score_categories(outcomes: Sequence[ScoredQuery]) -> dict[str, GroupScores]:
+    """Return the means of each category, in the order of their names; none without categories."""
+    by_category: dict[str, list[ScoredQuery]] = {}
     for outcome in outcomes:
         by_category.setdefault(outcome.query.category, []).append(outcome)
     if by_category.keys() == {""}:
         return {}
-    return {name: _group(by_category[name], measures) for name in sorted(by_category)}
+    return {name: score_group(by_category[name]) for name in sorted(by_category)}
 
 
 def _calibration(
@@ -370,8 +388,9 @@ def _calibration(
     )
 
 
-def _group(outcomes: Sequence[QueryOutcome], measures: Sequence[metrics.Measure]) -> GroupScores:
-    names = [measure.name for measure in measures]
+def score_group(outcomes: Sequence[ScoredQuery]) -> GroupScores:
+    """Return the means over at least one query, with their confidence intervals."""
+    names = list(outcomes[0].scores)
     scores = np.array([[outcome.scores[name] for name in names] for outcome in outcomes])
     estimates = metrics.bootstrap_intervals(scores)
     return GroupScores(len(outcomes), dict(zip(names, estimates, strict=True)))

@@ -286,24 +286,36 @@ class EkphorySystem:
         agent: AgentOptions | None = None,
     ) -> Retriever:
         """Do as `retriever` with another preset; a pool is written once, whatever searches it."""
-        memory = self._memory(pool, passages)
-        newest = newest_moment(passages)
+        search_results = self.search(pool, passages, preset, agent=agent)
 
         def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
-            result = memory.search(
-                query.text,
-                k=k,
-                now=query.at or newest,
-                preset=preset,
-                time=self.time,
-                agent_mode=agent is not None,
-                agent_options=agent,
-            )
+            result = search_results(query, k)
             if observer is not None:
                 observer(result)
             return [(hit.id, hit.score) for hit in result.hits]
 
         return search
+
+    def search(
+        self,
+        pool: str,
+        passages: Sequence[Passage],
+        preset: str | Pipeline | None,
+        *,
+        agent: AgentOptions | None = None,
+    ) -> Callable[[EvaluationQuery, int], SearchResult]:
+        """Do as `searched`, and return what gives whole results."""
+        memory = self._memory(pool, passages)
+        newest = newest_moment(passages)
+        return lambda query, k: memory.search(
+            query.text,
+            k=k,
+            now=query.at or newest,
+            preset=preset,
+            time=self.time,
+            agent_mode=agent is not None,
+            agent_options=agent,
+        )
 
     def _memory(self, pool: str, passages: Sequence[Passage]) -> Memory:
         if self._directory is None:

@@ -101,11 +101,16 @@ def test_a_mistake_that_is_forgotten_or_changed_is_not_counted(open_memory, make
         assert memory.repeated_mistakes() == ()
 
 
-def test_a_mistake_that_has_expired_is_not_counted(store_path, make_mistake):
-    make_mistake(project="p", agent="a")
-    ends = datetime.now(UTC) + timedelta(milliseconds=300)
-    with Memory(store_path, project="p", embedder=HashEmbedder()) as memory:
-        memory.add(TEXT, pool="agent_mistakes", expires_at=ends)
+def test_a_mistake_that_has_expired_is_not_counted(tmp_path):
+    with (
+        Memory(tmp_path, agent="a", embedder=HashEmbedder()) as lasting,
+        Memory(tmp_path, agent="b", embedder=HashEmbedder()) as passing,
+        Memory(tmp_path, embedder=HashEmbedder()) as memory,
+    ):
+        lasting.add(TEXT, pool="agent_mistakes")
+        passing.add(
+            TEXT, pool="agent_mistakes", expires_at=datetime.now(UTC) + timedelta(seconds=0.3)
+        )
         time.sleep(0.3)
         assert memory.repeated_mistakes() == ()
 
@@ -224,8 +229,8 @@ def count_repeated(store, pairs):
         return len(memory.repeated_mistakes())
 
 
-def test_three_of_four_mistakes_in_other_words_count_as_the_same(tmp_path):
-    assert count_repeated(tmp_path / "store", CASES["the same"]) >= 9
+def test_two_of_three_mistakes_in_other_words_count_as_the_same(tmp_path):
+    assert count_repeated(tmp_path / "store", CASES["the same"]) >= 8
 
 
 def test_mistakes_that_share_their_topic_alone_are_different(tmp_path):

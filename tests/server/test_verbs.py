@@ -166,6 +166,8 @@ def test_a_verb_that_reads_returns_the_same(both, ask):
         lambda memory: memory.unsupersede(revision="none"),
         lambda memory: memory.promote("tea", pool="mine"),
         lambda memory: memory.settle(-1),
+        lambda memory: memory.repeated_mistakes(),
+        lambda memory: memory.repeated_mistakes(least=1),
     ],
 )
 def test_what_is_refused_is_the_same_error(both, ask):

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import urlsplit
 
 from ekphory import capture as capturing
-from ekphory import engine, history, reembed, resident, revise, search, transfer, write
+from ekphory import engine, history, mistakes, reembed, resident, revise, search, transfer, write
 from ekphory.agent.provider import AgentOptions, cancellable
 from ekphory.agent.session import Searches, agent_search
 from ekphory.capture import CaptureReport
@@ -610,6 +610,25 @@ class Memory:
         return revise.profile(self._engine, self.scope, user=user, k=k, now=moment)
 
     @_verb
+    def repeated_mistakes(self, *, least: int = 2) -> tuple[mistakes.RepeatedMistake, ...]:
+        """Count the mistakes that several agents or users of the project have, the commonest first.
+
+        Each keeps its mistakes in the pool `agent_mistakes` of its own scope, and neither who they
+        are nor what they wrote is told. What a memory in `shared_mistakes` says is left out. Texts
+        count as the same mistake where their vectors are nearly the same. A handle that binds no
+        project compares within each project.
+
+        Args:
+            least: How many must have one, 2 or more. Those who name neither an agent nor a user
+                count as one.
+
+        Raises:
+            InvalidInput: `least` is below 2, or the handle binds an agent, user or session.
+            EmbedderMismatch: The model of the store's vectors is not at hand.
+        """
+        return mistakes.repeated_mistakes(self._engine, self.scope, least=least, now=now_utc())
+
+    @_verb
     def forget(
         self,
         id: str | None = None,  # noqa: A002  the field's name everywhere else
@@ -908,6 +927,7 @@ class AsyncMemory:
     settle = _awaitable(Memory.settle)
     timeline = _awaitable(Memory.timeline)
     profile = _awaitable(Memory.profile)
+    repeated_mistakes = _awaitable(Memory.repeated_mistakes)
     forget = _awaitable(Memory.forget)
     export = _awaitable(Memory.export)
     health = _awaitable(Memory.health)

@@ -45,7 +45,7 @@ _LONG = frozenset({"conflicts", "export", "forget", "repair", "verify"})
 """Verbs that may go through all memories."""
 _REPEATABLE = frozenset(
     ("search", "get", "list", "count", "history", "revisions", "conflicts", "timeline", "profile")
-) | {"settle", "health", "verify"}
+) | {"repeated_mistakes", "settle", "health", "verify"}
 """Verbs that do the same when they are asked twice."""
 _BATCH_RECORDS = 256
 _BATCH_BYTES = 256 * 1024

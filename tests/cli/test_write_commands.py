@@ -117,3 +117,24 @@ def test_a_mistake_a_rule_and_what_is_promoted_are_kept_in_their_pools(kitchen):
     assert [len(found) for found in pools.values()] == [1, 1, 1]
     assert pools["shared_knowledge"][0]["id"] == made
     assert "shared_knowledge" in kitchen.failure("promote", "oven", "--pool", "agent_memory")
+
+
+def test_a_mistake_of_several_agents_is_counted_and_not_shown(ekphory):
+    for agent, at in (("ann", "2026-03-01"), ("bob", "2026-04-02"), ("bob", "2026-03-09")):
+        ekphory.run(
+            "add", "left the oven on", "--at", at, "--pool", "agent_mistakes", "--project", "k",
+            "--agent", agent,
+        )  # fmt: skip
+    (found,) = ekphory.json("mistakes", "--project", "k")["mistakes"]
+    assert found == {
+        "owners": 2,
+        "memories": 3,
+        "first": "2026-03-01T00:00:00+00:00",
+        "last": "2026-04-02T00:00:00+00:00",
+    }
+    assert ekphory.run("mistakes", "--project", "k").stdout == (
+        "2 agents made the same mistake, 3 times between 2026-03-01 and 2026-04-02.\n"
+        "Ask them to `ekphory promote ID --pool shared_mistakes`.\n"
+    )
+    assert ekphory.json("mistakes", "--least", "3") == {"mistakes": []}
+    assert "project as a whole" in ekphory.failure("mistakes", "--agent", "ann")

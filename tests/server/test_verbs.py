@@ -166,6 +166,8 @@ def test_a_verb_that_reads_returns_the_same(both, ask):
         lambda memory: memory.unsupersede(revision="none"),
         lambda memory: memory.promote("tea", pool="mine"),
         lambda memory: memory.settle(-1),
+        lambda memory: memory.repeated_mistakes(),
+        lambda memory: memory.repeated_mistakes(least=1),
     ],
 )
 def test_what_is_refused_is_the_same_error(both, ask):
@@ -335,6 +337,37 @@ OTHERS = [{"org": "else"}, {"org": "home", "project": "else"}]
 def test_a_key_of_another_project_finds_nothing(with_key, bound):
     memory = with_key("admin", bound=bound)
     assert [ask(memory) for ask in READS] == [(), (), [], 0, (), (), (), (), 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("bound", "told"),
+    [
+        ({"org": "home", "project": "kitchen"}, 1),
+        ({"org": "home"}, 1),
+        ({}, 1),
+        ({"org": "home", "project": "chat"}, 0),
+        ({"org": "else"}, 0),
+    ],
+)
+def test_repeated_mistakes_are_told_to_keys_that_reach_the_project(with_key, bound, told):
+    for agent in ("ann", "bob"):
+        with_key(org="home", project="kitchen", agent=agent).add(
+            "left the oven on", id="oven", pool="agent_mistakes"
+        )
+    assert len(with_key("read", bound=bound).repeated_mistakes()) == told
+
+
+def test_what_a_server_answers_of_a_repeated_mistake_is_counts_and_moments(server):
+    ask = server.client.post
+    for agent in ("ann", "bob"):
+        given = {"text": "left the oven on", "at": "2026-03-01", "pool": "agent_mistakes"}
+        ask(
+            "/api/v1/memory/add",
+            json={"scope": {"project": "k", "agent": agent}, "arguments": given},
+        )
+    answer = ask("/api/v1/memory/repeated_mistakes", json={"scope": {"project": "k"}})
+    at = "2026-03-01T00:00:00+00:00"
+    assert answer.json() == {"result": [{"owners": 2, "memories": 2, "first": at, "last": at}]}
 
 
 @pytest.mark.parametrize("ask", BY_ID)

@@ -30,6 +30,7 @@ from ekphory.errors import InvalidInput
 from ekphory.types import Hit, MemoryRecord, Revision, StageTrace, Trace, to_plain_data
 
 if TYPE_CHECKING:
+    from ekphory.mistakes import RepeatedMistake
     from ekphory.revise import ProfileEntry, State
     from ekphory.search import SearchResult
 
@@ -141,6 +142,19 @@ def make_timeline_table(states: Sequence[State]) -> Table:
 def _format_span(state: State) -> str:
     until = "now" if state.until is None else f"{state.until:%Y-%m-%d}"
     return f"{state.since:%Y-%m-%d} to {until}"
+
+
+def describe_mistakes(found: Sequence[RepeatedMistake]) -> str:
+    """Return a line for each repeated mistake, and what to do about them."""
+    lines = []
+    for each in found:
+        first, last = each.first.date(), each.last.date()
+        when = f"on {first}" if first == last else f"between {first} and {last}"
+        lines.append(
+            f"{each.owners:,} agents made the same mistake, {each.memories:,} times {when}."
+        )
+    lines.append("Ask them to `ekphory promote ID --pool shared_mistakes`.")
+    return "\n".join(lines)
 
 
 def make_profile_table(entries: Sequence[ProfileEntry]) -> Table:

@@ -19,6 +19,7 @@ from ekphory.cli.options import (
     read_metadata,
 )
 from ekphory.cli.output import (
+    describe_mistakes,
     make_profile_table,
     make_revision_table,
     make_timeline_table,
@@ -369,6 +370,29 @@ def profile(
         result_console().print(make_profile_table(entries))
     else:
         message_console().print("No lasting fact or preference is known.")
+
+
+@command
+def mistakes(
+    where: StoreOptions,
+    output: OutputOptions,
+    least: int = 2,
+) -> None:
+    """Count the mistakes that several agents of the project made and nobody shared.
+
+    Neither who made them nor what they wrote is shown.
+
+    Args:
+        least: How many agents must have made one.
+    """
+    with open_existing(where) as memory:
+        found = memory.repeated_mistakes(least=least)
+    if output.json:
+        print_json({"mistakes": found})
+    elif found:
+        result_console().print(describe_mistakes(found), soft_wrap=True)
+    else:
+        message_console().print("No mistake of several agents is unshared.")
 
 
 @command

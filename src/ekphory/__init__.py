@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ekphory.errors import EkphoryError, InvalidInput
     from ekphory.filters.tree import Filter
     from ekphory.memory import AsyncMemory, Memory
-    from ekphory.mistakes import RepeatedMistake
     from ekphory.models.agent_reranker import Reranker
     from ekphory.models.agentrank import AgentRankEmbedder, AgentRankReranker
     from ekphory.models.embedder import EmbeddingModel
@@ -42,7 +41,6 @@ _HOMES = {
     "Memory": "ekphory.memory",
     "MemoryRecord": "ekphory.types",
     "ProfileEntry": "ekphory.revise",
-    "RepeatedMistake": "ekphory.mistakes",
     "Reranker": "ekphory.models.agent_reranker",
     "Revision": "ekphory.types",
     "SearchResult": "ekphory.search",
@@ -65,7 +63,6 @@ __all__ = [
     "Memory",
     "MemoryRecord",
     "ProfileEntry",
-    "RepeatedMistake",
     "Reranker",
     "Revision",
     "SearchResult",

@@ -164,13 +164,14 @@ class Summaries:
 
     def _write(self, chat: Chat, conversation: str, messages: Sequence[MemoryRecord]) -> None:
         try:
-            summary = _ask_for_summary(chat, messages)
+            self._keep(conversation, messages, _ask_for_summary(chat, messages))
         except ServiceError as error:
             _log.warning("no summary was written: %s", error)
-            return
         finally:
             with self._guard:
                 self._writing.pop(conversation, None)
+
+    def _keep(self, conversation: str, messages: Sequence[MemoryRecord], summary: str) -> None:
         with self._guard:
             self._written[conversation] = _Written(
                 {each.id: each.text for each in messages}, summary

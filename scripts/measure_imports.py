@@ -190,11 +190,23 @@ def _summarise(taken: Sequence[Taken]) -> dict[str, float]:
 # The command.
 
 
+def _number(given: str) -> float:
+    if not (value := float(given)) > 0:
+        raise argparse.ArgumentTypeError(f"must be more than 0, not {given}")
+    return value
+
+
+def _count(given: str) -> int:
+    return int(_number(str(int(given))))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and print what was found."""
     parser = argparse.ArgumentParser(prog="python -m scripts.measure_imports", description=__doc__)
-    parser.add_argument("--megabytes", type=float, default=50, help="of JSONL that are imported")
-    parser.add_argument("--items", type=int, default=200, help="of LangGraph's store")
+    parser.add_argument(
+        "--megabytes", type=_number, default=50, help="of JSONL that are imported"
+    )
+    parser.add_argument("--items", type=_count, default=200, help="of LangGraph's store")
     parser.add_argument("--json", action="store_true", help="one JSON document, and no table")
     asked = parser.parse_args(arguments)
     os.environ.update(_SETTINGS)

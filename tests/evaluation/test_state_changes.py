@@ -69,3 +69,10 @@ def test_an_answer_of_a_held_back_scenario_stands_above_what_it_supersedes():
             assert set(question.first) <= keys
             lower = {low for _, low in question.above}
             assert not lower & set(question.first), scenario.id
+
+
+def test_a_file_without_a_scenario_is_refused(tmp_path):
+    file = tmp_path / "empty.jsonl"
+    file.write_text("")
+    with pytest.raises(DatasetError, match="holds no scenario"):
+        read_state_scenarios(file)

@@ -5,8 +5,6 @@ Transcripts are of the form of `capture_dev`: one JSON object a line, in gzip or
 
 from __future__ import annotations
 
-import gzip
-import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +16,7 @@ from typing import Any
 from ekphory import Memory
 from ekphory.capture.selection import Captured
 from ekphory.errors import DatasetError
+from ekphory_lab.evaluation.datasets import read_json_lines
 from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.evaluation.tables import ReportTable
 
@@ -65,32 +64,32 @@ def read_labelled_transcripts(file: Path) -> list[LabelledTranscript]:
     """Read labelled transcripts.
 
     Raises:
-        DatasetError: A line is not of that form.
+        DatasetError: A line is not of that form, or there is none.
     """
-    with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open() as lines:
-        return [
-            _transcript_of(line, f"{file}:{number}") for number, line in enumerate(lines, start=1)
-        ]
+    found = []
+    for row in read_json_lines(file):
+        try:
+            found.append(_transcript_of(row.fields))
+        except (KeyError, TypeError, ValueError) as error:
+            raise DatasetError(f"{row.place}: is not a labelled transcript: {error!r}.") from error
+    if not found:
+        raise DatasetError(f"{file}: holds no transcript. Give one JSON object a line.")
+    return found
 
 
-def _transcript_of(line: str, where: str) -> LabelledTranscript:
-    try:
-        row = json.loads(line)
-        return LabelledTranscript(
-            row["id"],
-            tuple(row["messages"]),
-            tuple(
-                LabelledCapture(
-                    frozenset(each["evidence"]), each["class"], _folded(each["entities"])
-                )
-                for each in row["keep"]
-            ),
-            frozenset(row["drop"]),
-            tuple(row["secrets"]),
-            frozenset(row["injection"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise DatasetError(f"{where}: is not a labelled transcript: {error!r}.") from error
+def _transcript_of(row: Mapping[str, Any]) -> LabelledTranscript:
+    keep = (
+        LabelledCapture(frozenset(each["evidence"]), each["class"], _folded(each["entities"]))
+        for each in row["keep"]
+    )
+    return LabelledTranscript(
+        id=row["id"],
+        messages=tuple(row["messages"]),
+        keep=tuple(keep),
+        drop=frozenset(row["drop"]),
+        secrets=tuple(row["secrets"]),
+        steering=frozenset(row["injection"]),
+    )
 
 
 def _folded(names: Sequence[str]) -> frozenset[str]:

@@ -5,7 +5,6 @@ Scenarios are of the form of `updates_dev`: one JSON object a line.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 
 from ekphory import Memory
 from ekphory.errors import DatasetError
+from ekphory_lab.evaluation.datasets import read_json_lines
 from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.evaluation.tables import ReportTable
 
@@ -63,16 +63,16 @@ def read_state_scenarios(file: Path) -> list[StateScenario]:
     """Read scenarios of the form of `updates_dev`.
 
     Raises:
-        DatasetError: A line is not of that form.
+        DatasetError: A line is not of that form, or there is none.
     """
     found = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip():
-            continue
+    for row in read_json_lines(file):
         try:
-            found.append(_scenario_of(json.loads(line)))
+            found.append(_scenario_of(row.fields))
         except (KeyError, TypeError, ValueError) as error:
-            raise DatasetError(f"{file}:{number}: is not a scenario: {error!r}.") from error
+            raise DatasetError(f"{row.place}: is not a scenario: {error!r}.") from error
+    if not found:
+        raise DatasetError(f"{file}: holds no scenario. Give one JSON object a line.")
     return found
 
 

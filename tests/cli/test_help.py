@@ -2,11 +2,13 @@ import shlex
 from importlib.metadata import EntryPoint
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from ekphory import __version__
 from ekphory.cli import app
 from ekphory.cli.app import COMMANDS, GROUPS
+from ekphory.cli.command import spread
 from ekphory_lab.cli.commands import COMMANDS as LAB_COMMANDS
 
 EXAMPLES = {
@@ -30,6 +32,26 @@ def test_every_command_has_an_example_that_can_be_read_and_help_that_shows_it(ek
     assert f"Example: ekphory {' '.join(words)}" in result.stdout
     assert "--json" in result.stdout
     assert "--debug" in result.stdout
+
+
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+def test_every_argument_and_option_says_what_it_is_for(words):
+    command = get_command(app.app)
+    for word in words:
+        command = command.commands[word]
+    assert [each.name for each in command.params if not each.help] == []
+
+
+def test_help_for_what_is_no_parameter_is_a_mistake_of_the_program():
+    def paint(*, colour: str = "red") -> None:
+        """Paint.
+
+        Args:
+            color: Of the paint.
+        """
+
+    with pytest.raises(TypeError, match="color is told of and is no parameter"):
+        spread(paint)
 
 
 def test_the_help_lists_every_command(ekphory):

@@ -190,10 +190,16 @@ def spread(function: Callable[..., object]) -> inspect.Signature:
 
     The docstrings of both become the help of their parameters, so that typer sees one flat list:
     an argument where there is no default, else an option under the heading `PANEL`.
+
+    Raises:
+        TypeError: A docstring tells of what is no parameter.
     """
     flat: list[inspect.Parameter] = []
     told = {found[1]: found for found in _ENTRY.finditer(split_docstring(function)[1])}
-    for name, kind in get_type_hints(function, include_extras=True).items():
+    hints = get_type_hints(function, include_extras=True)
+    if unknown := told.keys() - hints.keys():
+        raise TypeError(f"{function.__name__}: {', '.join(unknown)} is told of and is no parameter")
+    for name, kind in hints.items():
         if is_dataclass(kind) and isinstance(kind, type):
             flat += spread(kind).parameters.values()
         elif name != "return":

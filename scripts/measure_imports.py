@@ -203,9 +203,7 @@ def _count(given: str) -> int:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and print what was found."""
     parser = argparse.ArgumentParser(prog="python -m scripts.measure_imports", description=__doc__)
-    parser.add_argument(
-        "--megabytes", type=_number, default=50, help="of JSONL that are imported"
-    )
+    parser.add_argument("--megabytes", type=_number, default=50, help="of JSONL that are imported")
     parser.add_argument("--items", type=_count, default=200, help="of LangGraph's store")
     parser.add_argument("--json", action="store_true", help="one JSON document, and no table")
     asked = parser.parse_args(arguments)

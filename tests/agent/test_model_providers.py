@@ -8,8 +8,8 @@ import pytest
 from tests.services.wire import running_service
 
 from ekphory.agent.provider import AgentOptions, AgentSettings
+from ekphory.memmachine_config import LanguageModel
 from ekphory.memory import AsyncMemory
-from ekphory.resources import LanguageModel
 from ekphory.testing import HashEmbedder
 
 from .rembrandt import COMPARISON, NOW, SINGLE, THREE_HOPS

@@ -10,7 +10,7 @@ from typing import Any
 from ekphory.agent.provider import AgentSettings
 from ekphory.config import read_section, read_settings
 from ekphory.errors import InvalidInput
-from ekphory.resources import (
+from ekphory.memmachine_config import (
     RESOURCES,
     Environment,
     expand_variable,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from anthropic.types import Message
     from openai.types.responses import Response, ResponseFunctionShellToolCall
 
-    from ekphory.resources import LanguageModel
+    from ekphory.memmachine_config import LanguageModel
 
 
 _log = logging.getLogger("ekphory.agent")

@@ -28,8 +28,8 @@ from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.types import Hit
 
 if TYPE_CHECKING:
+    from ekphory.memmachine_config import LanguageModel
     from ekphory.models.reranker import RerankingModel
-    from ekphory.resources import LanguageModel
 
 
 # Why a session cannot go on; each fault ends it with plain search and the evidence so far.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from ekphory import resources
+from ekphory import memmachine_config
 from ekphory.agent.configuration import make_agent_settings
 from ekphory.agent.provider import AgentSettings
 from ekphory.catalog.database import Database, NotThere
@@ -53,9 +53,9 @@ def load_language_model(named: Mapping[str, Any], model_id: str) -> Chat:
     Raises:
         InvalidInput: There is none of that id, or it is not complete.
     """
-    found = resources.language_model(named, model_id)
+    found = memmachine_config.language_model(named, model_id)
     return load_chat(
-        found.base_url or resources.OPENAI_URL, model=found.model, api_key=found.api_key
+        found.base_url or memmachine_config.OPENAI_URL, model=found.model, api_key=found.api_key
     )
 
 
@@ -82,7 +82,7 @@ def read_configuration(settings: Settings) -> tuple[ServiceModels, dict[str, Any
         MissingExtra: The file needs the `[agent]` extra.
         ModelError, ServiceError: A model cannot be loaded.
     """
-    document = resources.read_document(settings.config) if settings.config else {}
+    document = memmachine_config.read_document(settings.config) if settings.config else {}
     for name, paths in _OVERRIDDEN.items():
         for section, *deeper, key in paths if getattr(settings, name) is not None else ():
             nested: dict[str, Any] = {key: None}
@@ -90,8 +90,8 @@ def read_configuration(settings: Settings) -> tuple[ServiceModels, dict[str, Any
                 nested = {place: nested}
             document = _merge(document, {section: nested})
     models = load_models(settings)
-    declared = resources.mapping(document.get("resources"), place="resources")
-    resources.refuse_unknown(declared, resources.RESOURCES, place="resources")
+    declared = memmachine_config.mapping(document.get("resources"), place="resources")
+    memmachine_config.refuse_unknown(declared, memmachine_config.RESOURCES, place="resources")
     loaded: dict[str, Any] = {}
     for field, kind in (("embedder", "embedders"), ("reranker", "rerankers")):
         for path in _OVERRIDDEN[field]:
@@ -124,9 +124,9 @@ def read_places(settings: Settings) -> ConfiguredPlaces:
         InvalidInput: A key cannot be used, or the sessions' database is not SQLite.
         MissingExtra: The file needs the `[agent]` extra.
     """
-    document = resources.read_document(settings.config) if settings.config else {}
-    server = resources.mapping(document.get("server"), place="server")
-    resources.refuse_unknown(server, ("host", "port"), place="server")
+    document = memmachine_config.read_document(settings.config) if settings.config else {}
+    server = memmachine_config.mapping(document.get("server"), place="server")
+    memmachine_config.refuse_unknown(server, ("host", "port"), place="server")
     database, path = find_value(document, "session_manager", "database"), None
     if database is not None:
         place = f"resources.databases.{database}"
@@ -134,17 +134,17 @@ def read_places(settings: Settings) -> ConfiguredPlaces:
         if find_value(document, "resources", "databases", database, "provider") != "sqlite":
             problem = "projects and keys are kept in SQLite"
             raise InvalidInput(f"{place}.provider", database, problem, "Name such a database")
-        path = Path(resources.text(path, place=f"{place}.config.path")).expanduser()
+        path = Path(memmachine_config.text(path, place=f"{place}.config.path")).expanduser()
     return ConfiguredPlaces(**server, sessions=path)
 
 
 def _read_prompts(document: Mapping[str, Any]) -> str | None:
     """Return what the section `prompt` lets be learnt; None where there is none."""
-    section = resources.mapping(document.get("prompt"), place="prompt")
+    section = memmachine_config.mapping(document.get("prompt"), place="prompt")
     if not section:
         return None
     named = {str(each) for listed in section.values() for each in listed or ()}
-    resources.refuse_unknown(named, (_PROFILE_PROMPT,), place="prompt")
+    memmachine_config.refuse_unknown(named, (_PROFILE_PROMPT,), place="prompt")
     return "profile" if named else "categories"
 
 
@@ -152,15 +152,15 @@ def find_value(document: Mapping[str, Any], *path: str) -> Any:  # noqa: ANN401 
     """Return what a key of a section says; None where it says nothing, or an empty text."""
     *sections, key = path
     for place in sections:
-        document = resources.mapping(document.get(place), place=place)
+        document = memmachine_config.mapping(document.get(place), place=place)
     found = document.get(key)
     return None if found == "" else found
 
 
 _LOADERS: dict[ResourceKind, Callable[[Mapping[str, Any], str], Any]] = {
-    "embedders": resources.embedder,
+    "embedders": memmachine_config.embedder,
     "language_models": load_language_model,
-    "rerankers": resources.reranker,
+    "rerankers": memmachine_config.reranker,
 }
 
 
@@ -407,10 +407,10 @@ class Configuration:
         return dict(zip(RESOURCE_KINDS, names, strict=True))[kind]
 
     def _section(self) -> dict[str, Any]:
-        return resources.mapping(self.document().get("resources"), place="resources")
+        return memmachine_config.mapping(self.document().get("resources"), place="resources")
 
     def _entries(self, kind: ResourceKind) -> dict[str, Any]:
-        found = resources.mapping(self._section().get(kind), place=f"resources.{kind}")
+        found = memmachine_config.mapping(self._section().get(kind), place=f"resources.{kind}")
         return {name: entry for name, entry in found.items() if entry is not None}
 
     def _entry(self, kind: ResourceKind, name: str) -> Mapping[str, Any]:

@@ -370,18 +370,6 @@ def test_what_was_captured_supersedes_what_was_captured_only_where_that_is_sure(
 
 
 @pytest.mark.parametrize(
-    ("among", "probability", "state"),
-    [(64, 0.6, "active"), (65, 0.89, "conflict"), (65, 0.91, "active")],
-)
-def test_among_many_memories_only_what_is_nearly_sure_acts(among, probability, state):
-    reader = WrittenReader({})
-    reader.thresholds = ChangeThresholds(acts=0.4, shows=0.25)
-    row = [probability if kind == "replaces" else 0.0 for kind in CHANGE_KINDS]
-    found = judge(row, StatementPair(record("a"), record("b")), reader, among=among)
-    assert found.state == state
-
-
-@pytest.mark.parametrize(
     ("text", "end"),
     [
         ("This week I'm at my parents'", "2026-03-09"),

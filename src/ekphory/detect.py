@@ -68,10 +68,6 @@ _LONGEST = 2_000
 ACTS_ON_CAPTURED = 0.8
 """From this probability on a captured memory supersedes another one. What is captured of a day is
 mostly about different things: on a written one all nine decisions from .5 to .72 were wrong."""
-ACTS_AMONG_MANY = 0.9
-"""The same in a scope of more than `FEW_MEMORIES`: what is nearest there is mostly talk about the
-same things, so that fewer pairs are of one fact than among those that the probabilities are fitted
-on (LOG 45)."""
 EXCEPTION_LASTS = timedelta(days=14)
 """An exception whose end nobody told is over then."""
 _ASSISTANTS = frozenset({"assistant", "ai", "model", "bot"})
@@ -96,24 +92,17 @@ class Verdict:
 
 
 def judge(
-    probabilities: Sequence[float], pair: StatementPair, reader: ChangeReader, *, among: int = 2
+    probabilities: Sequence[float], pair: StatementPair, reader: ChangeReader
 ) -> Verdict | None:
     """Return what is decided on two memories from the probability of each kind; None for nothing.
 
     What a tool or an assistant said never acts on what a person said.
-
-    Args:
-        probabilities: Of each kind, in the order of the kinds.
-        pair: The two memories.
-        reader: Says from which probability on a decision acts.
-        among: How many memories their scope has.
     """
     by_kind = dict(zip(CHANGE_KINDS, map(float, probabilities), strict=True))
     limits = reader.thresholds
     ended = sum(by_kind[kind] for kind in SUPERSEDING)
     first = max(SUPERSEDING, key=lambda kind: by_kind[kind])
-    least = limits.acts if among <= FEW_MEMORIES else max(limits.acts, ACTS_AMONG_MANY)
-    if ended >= (max(least, ACTS_ON_CAPTURED) if _is_captured(pair) else least):
+    if ended >= (ACTS_ON_CAPTURED if _is_captured(pair) else limits.acts):
         acts = authority(pair.newer) >= authority(pair.older)
         return Verdict(first, ended, "active" if acts else "conflict")
     for kind in _BESIDE:
@@ -414,8 +403,7 @@ class ChangeDetector:
         reader = self._reader()
         decided = []
         for each, row in zip(asked, reader.read([each.pair for each in asked]), strict=True):
-            verdict = judge(row.tolist(), each.pair, reader, among=len(snapshot))
-            decided_by = reader.name
+            verdict, decided_by = judge(row.tolist(), each.pair, reader), reader.name
             if verdict is not None and verdict.state == "conflict" and self._chat is not None:
                 verdict, decided_by = self._ask(self._chat, each.pair, verdict, reader)
             if verdict is not None:

@@ -28,10 +28,8 @@ from ekphory_lab.training.change_topics import Topic, topic_pairs
 from ekphory_lab.training.changes import PLAIN, LabelledPair, Scenario, pairs_for
 from ekphory_lab.training.upper_export import quantised_upper_layers, shared_record
 
-THRESHOLDS = ChangeThresholds(acts=0.4, shows=0.25)
-"""A wrong decision moves a memory only as far as its probability says, and a missing one leaves on
-top what no longer holds. So a decision acts a little before it is likelier than not: written
-questions that are held back are right more often from .4 than from .5 on (LOG 45)."""
+THRESHOLDS = ChangeThresholds(acts=0.5, shows=0.25)
+"""A decision acts where it is likelier than not, and is shown where it is half as likely."""
 TALK_PAIRS = 2_000
 """Pairs of neighbouring talk beside which probabilities are fitted and measured."""
 _BATCH = 16

@@ -47,8 +47,8 @@ class ChangeTraining(UpperTraining):
     every_rare: int = 8
     epochs: int = 2
     of_a_topic: int = 10
-    near_turns: int = 4000
-    every_conversation: int = 3
+    near_turns: int = 16_000
+    every_conversation: int = 1
 
 
 def written_pairs(

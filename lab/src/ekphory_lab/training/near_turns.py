@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ekphory.models.changes import StatementPair
 from ekphory.models.embedder import EmbeddingModel
@@ -22,6 +23,10 @@ from ekphory_lab.training.changes import LabelledPair
 
 NEAREST = 5
 """So many of the turns nearest to one are paired with it."""
+NEAREST_BEFORE = 6
+"""The same among a few turns before it, which may be about something else altogether: so many are
+compared where a store holds few memories."""
+MOST_BEFORE = 64
 
 
 def near_turns(
@@ -59,13 +64,22 @@ def _of_conversation(
     }
     pairs = set()
     for place in chance.sample(range(len(turns)), min(share, len(turns))):
-        other = int(chance.choice(np.argsort(-cosines[place])[:NEAREST].tolist()))
+        other = _draw_near(cosines[place], place, chance)
         older, newer = sorted((place, other))
         if not {older, newer} & changed:
             pairs.add((older, newer))
     return [
         (StatementPair(turns[older], turns[newer]), "unrelated") for older, newer in sorted(pairs)
     ]
+
+
+def _draw_near(cosines: NDArray[np.float32], place: int, chance: Random) -> int:
+    """Return a turn that a store would compare with one: of all, or of a few before it."""
+    if place == 0 or chance.random() < 1 / 2:
+        return int(chance.choice(np.argsort(-cosines)[:NEAREST].tolist()))
+    start = max(0, place - chance.randint(1, MOST_BEFORE))
+    nearest = np.argsort(-cosines[start:place])[:NEAREST_BEFORE]
+    return start + int(chance.choice(nearest.tolist()))
 
 
 def _record(place: int, turn: Mapping[str, Any]) -> MemoryRecord:

@@ -241,6 +241,9 @@ def directory(tmp_path_factory):
     return write_overlap_reranker(tmp_path_factory.mktemp("onnx"), record)
 
 
+ALONE = "ekphory-rerank-tiny reads beside the bundled embedder alone"
+
+
 @pytest.mark.parametrize(
     ("make", "preset", "reason"),
     [
@@ -248,11 +251,15 @@ def directory(tmp_path_factory):
         (lambda _: "none", "accurate", "no reranker"),
         (lambda _: "none", "memory_spark", "no reranker"),
         (BundledReranker, "accurate", None),
-        (BundledReranker, "balanced", "ekphory-rerank-small reads for preset='accurate'"),
+        (
+            BundledReranker,
+            "balanced",
+            ALONE,
+        ),
         (
             lambda at: Reranker(BundledReranker(at)),
             "balanced",
-            "ekphory-rerank-small reads for preset='accurate'",
+            ALONE,
         ),
         (lambda at: BundledReranker(at, name="ekphory-rerank-tiny"), "balanced", None),
     ],

@@ -220,8 +220,15 @@ def test_of_what_is_long_the_telling_part_is_read():
     # Of the turn before the end is read and of the turn after the beginning.
     passage = RerankPassage("a", before="one " * 50 + "two", after="three " + "four " * 50)
     parts = read(RerankQuery("q"), passage).split(" [SEP]")
-    assert parts[2].split() == ["one"] * 11 + ["two"]
-    assert parts[3].split() == ["three"] + ["four"] * 11
+    assert parts[2].split() == ["one"] * 23 + ["two"]
+    assert parts[3].split() == ["three"] + ["four"] * 15
+
+
+def test_a_model_of_an_earlier_layout_reads_shorter_neighbours():
+    passage = RerankPassage("a", before="one " * 50, after="two " * 50)
+    earlier = CrossEncoderLayout(TOKENIZER, name="ekphory-turn-2")
+    (pair,) = earlier.pairs(RerankQuery("q"), [passage])
+    assert (pair.ids.count(2028), pair.ids.count(2048)) == (12, 12)
 
 
 REPEATED = st.builds(lambda text, n: text * n, st.text(max_size=9), st.integers(0, 99))
@@ -236,7 +243,8 @@ def test_whatever_is_read_keeps_its_bounds_and_its_marks(asked, context, text, b
     assert len(pair.ids) == len(pair.type_ids) <= MOST_TOKENS
     assert (pair.ids[0], pair.ids[-1], pair.ids.count(101)) == (101, 102, 1)
     assert pair.type_ids == sorted(pair.type_ids)
-    limits = [MOST_QUERY_TOKENS + 1, MOST_TARGET_TOKENS, *[MOST_NEIGHBOUR_TOKENS] * 2, 0]
+    neighbours = MOST_NEIGHBOUR_TOKENS["ekphory-turn-3"]
+    limits = [MOST_QUERY_TOKENS + 1, MOST_TARGET_TOKENS, *neighbours, 0]
     assert all(len(part) <= most for part, most in zip(parts, limits, strict=False))
 
 

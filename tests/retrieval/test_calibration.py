@@ -37,7 +37,6 @@ from ekphory.retrieval.calibration import (
     write_fitted,
 )
 from ekphory.retrieval.gate import GateThresholds
-from ekphory.retrieval.presets import BALANCED
 from ekphory.retrieval.stages.rerank import GateReranker
 from ekphory.testing import HashEmbedder, OverlapReranker
 from ekphory_lab.evaluation.metrics import best_hit_error
@@ -206,9 +205,10 @@ def test_the_packages_own_file_says_what_it_was_fitted_on_and_how_well():
     file = read_fitted(PROBABILITIES_FILE, kind=PROBABILITIES_KIND)
     assert set(file.data) >= {"squad_sentences.jsonl.gz", "timeqa_train.jsonl.gz", "statements"}
     assert file.command.startswith("ekphory train calibration")
-    assert set(probabilities_of(file).hits) == {"words", "meaning", "ekphory-rerank-small"}
+    rerankers = {"ekphory-rerank-small", "ekphory-rerank-tiny"}
+    assert set(probabilities_of(file).hits) == {"words", "meaning", *rerankers}
     errors = [name for name in file.measured if name.endswith("error of the best hit")]
-    assert len(errors) == 20
+    assert len(errors) == 26
 
 
 class NamedReranker(OverlapReranker):
@@ -257,12 +257,10 @@ def test_a_file_without_a_band_is_refused_by_its_name(tmp_path, values):
         read_gate(tmp_path / "gate.json")
 
 
-def test_balanced_uses_the_packages_gate_which_is_that_of_the_bundled_models():
+def test_the_packages_gate_is_that_of_the_bundled_models():
     file = read_fitted(GATE_FILE, kind="gate")
     embedder, reranker = load_embedder(None).identity, bundled_reranker(TINY_RERANKER)
     assert file.models == {"embedder": embedder.model_id, "reranker": model_id(reranker)}
-    (gate,) = (stage for stage in BALANCED.stages if isinstance(stage, GateReranker))
-    assert (gate.mode, gate.learned) == ("auto", None)
     band = read_gate().band_for(embedder, reranker)
     assert (band.feature, band.thresholds.high) == (file.values["feature"], file.values["high"])
 

@@ -8,7 +8,7 @@ import pytest
 from ekphory_lab.evaluation.ablation import load_benchmark
 from ekphory_lab.training.hops import CHAINS
 from ekphory_lab.training.probability_scopes import DEVELOPMENT_CONVERSATIONS
-from ekphory_lab.training.texts import read_conversations, read_documents
+from ekphory_lab.training.texts import EXCHANGES, read_conversations, read_documents
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 SETS = (
@@ -26,7 +26,8 @@ def runs(text):
 
 @pytest.fixture(scope="module")
 def trained():
-    return written([*read_conversations(), *read_conversations(CHAINS)]) | documents()
+    conversations = [*read_conversations(), *read_conversations(EXCHANGES)]
+    return written([*conversations, *read_conversations(CHAINS)]) | documents()
 
 
 @pytest.fixture(scope="module")

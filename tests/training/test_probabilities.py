@@ -10,7 +10,7 @@ import pytest
 from tests.training.small_files import text_of
 
 from ekphory.errors import DatasetError, InvalidInput
-from ekphory.retrieval.calibration import FEATURES, fitted_probabilities
+from ekphory.retrieval.calibration import FEATURES, PROBABILITIES_FILE, fitted_probabilities
 from ekphory.retrieval.presets import FAST
 from ekphory.testing import HashEmbedder
 from ekphory_lab.evaluation.stated_probabilities import AskedScope
@@ -20,8 +20,10 @@ from ekphory_lab.training.probabilities import (
     Searching,
     fit_fusion_calibration,
     fit_hits,
+    fit_probabilities,
     most_likely,
     observed,
+    read_kept_fits,
 )
 from ekphory_lab.training.probability_scopes import statement_scopes
 
@@ -133,3 +135,23 @@ def test_too_little_data_is_named(fitted):
     # Fewer than four scopes are refused before anything is read.
     with pytest.raises(InvalidInput, match=r"scopes.*Give 4 or more"):
         fit_fusion_calibration(Path("nowhere"), scopes=3)
+
+
+def test_curves_are_kept_only_of_the_same_data_and_models():
+    known = fitted_probabilities().file
+    tiny, small = "ekphory-rerank-tiny", "ekphory-rerank-small"
+    first, others = read_kept_fits(
+        PROBABILITIES_FILE, [tiny], data=known.data, models={**known.models, tiny: "another"}
+    )
+    assert first.values == known.values["first_stage"]
+    assert others.hits == {
+        name: curves for name, curves in known.values["hits"].items() if name != tiny
+    }
+    assert not [name for name in others.measured if name.startswith(tiny)]
+    # Another model than the one whose curve is fitted must be the same.
+    for data, models in ((known.data, {**known.models, small: "another"}), ({}, known.models)):
+        with pytest.raises(InvalidInput, match="is of other data or models"):
+            read_kept_fits(PROBABILITIES_FILE, [tiny], data=data, models=models)
+    # A curve that is no reranker's is refused before anything is read.
+    with pytest.raises(InvalidInput, match="Known are ekphory-rerank-small, ekphory-rerank-tiny"):
+        fit_probabilities(Path("nowhere"), on_progress=print, only=["meaning"])

@@ -97,7 +97,7 @@ def test_the_plan_is_shown_without_a_run(ekphory, tmp_path):
     )  # fmt: skip
 
     assert [each["name"] for each in found["steps"]][-3:] == [
-        "rerank-tiny", "rerank-tiny-refined", "ekphory-rerank-tiny",
+        "rerank-teacher", "rerank-exchanging", "ekphory-rerank-tiny",
     ]  # fmt: skip
     assert not any(each["finished"] for each in found["steps"])
     assert {each["distance"] for each in found["steps"]} == {"not remade yet"}
@@ -160,6 +160,10 @@ def test_other_data_or_base_weights_are_refused(ekphory, base, data, tmp_path):
         file.write_text("")
         assert said in ekphory.failure("train", "recipe", str(path), *places)
         file.write_bytes(kept)
+    # Other weights that a recipe names must lie in the output's folder.
+    further = 'further = { folder = "larger", sha256 = "0" }\n'
+    path.write_text(further + path.read_text())
+    assert "larger is unpacked" in ekphory.failure("train", "recipe", str(path), *places)
     # A package that is not there is named.
     path.write_text(path.read_text().replace("tiny-base", "no-such-base"))
     said = ekphory.failure("train", "recipe", str(path), *places)

@@ -48,3 +48,26 @@ def write_modern_encoder(directory: Path) -> Path:
     task = {"transformer_task": "feature-extraction"}
     (directory / "sentence_bert_config.json").write_text(json.dumps(task))
     return directory
+
+
+def write_mpnet_encoder(directory: Path) -> Path:
+    """Write a random MPNet of one layer, whose vocabulary has two words more, its own marks."""
+    from tokenizers import Tokenizer
+    from transformers import MPNetConfig, MPNetModel
+
+    content = json.loads(tiny_tokenizer().to_str())
+    words = content["model"]["vocab"]
+    words |= {"<s>": len(words), "</s>": len(words) + 1}
+    config = MPNetConfig(
+        vocab_size=len(words),
+        hidden_size=HIDDEN,
+        intermediate_size=48,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        max_position_embeddings=POSITIONS + 2,
+    )
+    MPNetModel(config).save_pretrained(directory)
+    Tokenizer.from_str(json.dumps(content)).save(str(directory / "tokenizer.json"))
+    (directory / "tokenizer_config.json").write_text(json.dumps(TOKENIZER_CONFIG))
+    (directory / "sentence_bert_config.json").write_text('{"max_seq_length": 24}')
+    return directory

@@ -159,7 +159,7 @@ SCENES = (
     ),
     Scene("by type", "How do I undo a bad release?", "type = 'procedural'"),
     Scene("by importance", "What must I never cook for her?", "importance >= 0.8"),
-    Scene("in one pool", "What should we do better next time?", None, "agent_mistakes"),
+    Scene("in one pool", "What went wrong with the tiles?", None, "agent_mistakes"),
     Scene("as it is now", "Where does Mara live?"),
     Scene("as it was", "Where did Mara live before?"),
 )

@@ -158,8 +158,10 @@ def _build_embedder_record(content: Mapping[str, Any]) -> ModelRecord:
 
 # The record of a reranker.
 
-LAYOUT_NAME = "ekphory-turn-2"
-"""Stands in a model's record; another layout needs another name."""
+LAYOUT_NAME = "ekphory-turn-3"
+"""How a model that is trained now reads, as its record says. Another layout needs another name."""
+LAYOUT_NAMES = ("ekphory-turn-2", LAYOUT_NAME)
+"""The layouts of models that can be read; the first one has shorter neighbours."""
 
 RERANKER_KIND = "reranker"
 
@@ -195,7 +197,7 @@ class RerankerRecord:
 
     Attributes:
         name: The model's name, as the trace calls it.
-        layout: How pairs become tokens; `LAYOUT_NAME`.
+        layout: How pairs become tokens; one of `LAYOUT_NAMES`.
         calibration: None for a model whose probabilities nobody has fitted.
         licence: SPDX identifier of the weights' licence.
         source: Where the weights come from.
@@ -253,8 +255,8 @@ def read_reranker_record(directory: Path) -> RerankerRecord:
 
 def _build_reranker_record(content: Mapping[str, Any]) -> RerankerRecord:
     found = (content["format"], content["kind"], content["layout"])
-    known = (RECORD_FORMAT, RERANKER_KIND, LAYOUT_NAME)
-    if found != known:
+    known = [(RECORD_FORMAT, RERANKER_KIND, layout) for layout in LAYOUT_NAMES]
+    if found not in known:
         raise ValueError(f"format, kind and layout are {found}, this ekphory reads {known}")
     card = content["calibration"]
     if card is not None:

@@ -50,8 +50,11 @@ from ekphory.types import format_date
 MOST_QUERY_TOKENS = 64
 MOST_TARGET_TOKENS = 128
 """The date included, which is never cut."""
-MOST_NEIGHBOUR_TOKENS = 12
-MOST_TOKENS = 1 + MOST_QUERY_TOKENS + 1 + MOST_TARGET_TOKENS + 1 + 2 * (MOST_NEIGHBOUR_TOKENS + 1)
+MOST_NEIGHBOUR_TOKENS = {"ekphory-turn-2": (12, 12), "ekphory-turn-3": (24, 16)}
+"""Of the turn before and of the turn after, by the name of the layout."""
+MOST_TOKENS = (
+    1 + MOST_QUERY_TOKENS + 1 + MOST_TARGET_TOKENS + 1 + sum(MOST_NEIGHBOUR_TOKENS[LAYOUT_NAME]) + 2
+)
 TURN_MARK = " / "
 _KEPT_TEXTS = 2048
 _LONGEST_KEPT = 512
@@ -85,13 +88,18 @@ class PairTokens:
 class CrossEncoderLayout:
     """Turns questions and passages into tokens. Safe to call from several threads."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, *, name: str = LAYOUT_NAME) -> None:
         """Take a copy of the tokenizer that neither pads nor cuts.
+
+        Args:
+            tokenizer: The model's.
+            name: Which layout, as the model's record says.
 
         Raises:
             ModelError: It knows no [CLS] or [SEP].
         """
         own = self._tokenizer = copy_plain(tokenizer)
+        self._most_before, self._most_after = MOST_NEIGHBOUR_TOKENS[name]
         # A turn is the target of one pair and the neighbour of two others, in search after search.
         self._kept = lru_cache(_KEPT_TEXTS)(self._tokenised)
         self._start = find_special_token(own, "[CLS]")
@@ -108,8 +116,8 @@ class CrossEncoderLayout:
         """Tokenise a passage's side, and put the question's before it."""
         parts = [
             self._target(passage, query.words),
-            self._ending(passage.before or "", MOST_NEIGHBOUR_TOKENS),
-            self._beginning(passage.after or "", MOST_NEIGHBOUR_TOKENS),
+            self._ending(passage.before or "", self._most_before),
+            self._beginning(passage.after or "", self._most_after),
         ]
         while len(parts) > 1 and not parts[-1]:
             parts.pop()
@@ -257,7 +265,7 @@ class OnnxReranker(JudgingReranker):
         self._scaling = UNCALIBRATED if self.calibration is None else self.calibration.scaling
         files = self.record.files
         tokenizer = load_tokenizer(folder / TOKENIZER_FILE, files[TOKENIZER_FILE])
-        self._layout = CrossEncoderLayout(tokenizer)
+        self._layout = CrossEncoderLayout(tokenizer, name=self.record.layout)
         model = read_checked(folder / MODEL_FILE, files[MODEL_FILE])
         self._session = OnnxSession(model, name=str(directory))
         self._workers = Workers(threads or count_usable_cores())

@@ -240,6 +240,7 @@ class SearchState:
         variants: Further wordings of the query.
         candidates: What was found so far.
         gate: Whether the reranker is worth its time; None where no stage has said so.
+        reader: The reranker that has read some of the candidates; None where none has.
         texts: By row, the text that is shown in place of the memory's own.
         notes: What the last stage has to say about itself, for the trace.
         degraded: Why the last stage used something lesser than it should have; None if it did not.
@@ -257,6 +258,7 @@ class SearchState:
     variants: QueryVariants = NO_VARIANTS
     candidates: Candidates = EMPTY
     gate: GateDecision | None = None
+    reader: RerankingModel | None = None
     texts: Mapping[int, str] = field(default_factory=dict)
     notes: Mapping[str, object] | None = None
     degraded: str | None = None

@@ -77,13 +77,12 @@ BALANCED = Pipeline(
         _NEWER_FIRST,
         FavourTime(),
         ListTime(),
-        GateReranker(mode="auto"),
         Rerank(
-            candidates=30,
-            blend=turns_blend(0.4),
+            candidates=10,
+            blend=turns_blend(0.3),
             boosts="as asked",
             seconds=0.5,
-            asks="chosen",
+            asks="quick",
         ),
         Calibrate(),
         FollowLinks(),
@@ -91,7 +90,7 @@ BALANCED = Pipeline(
         PinRules(),
         Cut(),
     ],
-    summary="By meaning and by words, with a local reranker where one is chosen; the default.",
+    summary="By meaning and by words, with the best ten read by a quick reranker; the default.",
 )
 RRF = Pipeline(
     "rrf",

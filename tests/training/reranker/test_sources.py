@@ -119,6 +119,16 @@ def test_every_question_has_its_answer_among_the_candidates():
         assert len(found.candidates) == 4
 
 
+def test_up_to_three_turns_near_an_answer_compete():
+    counts = set()
+    for found in [each for seed in range(20) for each in examples(seed, near=3)]:
+        (answer,) = (TURNS.index(each.passage.text) for each in found.candidates if each.relevant)
+        near = [each.passage.text for each in found.candidates if each.kind == "neighbour"]
+        assert all(0 < abs(TURNS.index(text) - answer) <= 2 for text in near)
+        counts.add(len(near))
+    assert counts == {0, 1, 2, 3}
+
+
 def test_hard_cases_are_among_them():
     every_example = [found for seed in range(60) for found in examples(seed)]
     kinds = {each.kind for found in every_example for each in found.candidates}

@@ -88,6 +88,14 @@ def calibration(
     data: DataOption,
     output: OutputOptions,
     target: TargetOption = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RERANKER",
+            help="Fit the curve of what this bundled reranker has read, and keep all others; "
+            "repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Fit the probabilities that hits get, and write them; no evaluation data is read.
 
@@ -99,7 +107,7 @@ def calibration(
 
     place = fitted_target(target, PROBABILITIES_FILE.name)
     with show_note("searching") as note:
-        file = fit_probabilities(data, on_progress=note)
+        file = fit_probabilities(data, on_progress=note, only=only or ())
     write_fitted(place, file)
     told = [f"{name} {value:g}" for name, value in file.measured.items()]
     told.append(f"{place}: probabilities for {file.models['embedder']}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,7 +15,14 @@ from ekphory.errors import DatasetError, InvalidInput, MissingExtra
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.onnx_embedder import load_bundled
-from ekphory.models.reranker import SMALL_RERANKER, RerankingModel, bundled_reranker, model_id
+from ekphory.models.reranker import (
+    BUNDLED_RERANKERS,
+    SMALL_RERANKER,
+    TINY_RERANKER,
+    RerankingModel,
+    bundled_reranker,
+    model_id,
+)
 from ekphory.retrieval.calibration import (
     BELIEVING,
     BELIEVING_READ,
@@ -23,6 +30,7 @@ from ekphory.retrieval.calibration import (
     COMPARING_READ,
     FEATURES,
     MEANING,
+    PROBABILITIES_FILE,
     PROBABILITIES_KIND,
     READ_FEATURES,
     SMALLEST_SHARE,
@@ -38,6 +46,7 @@ from ekphory.retrieval.calibration import (
     ScopeCurves,
     answer_features,
     evidence_amount,
+    fitted_probabilities,
     make_descending,
     read_features,
 )
@@ -46,6 +55,7 @@ from ekphory.retrieval.presets import ACCURATE, BALANCED, FAST, PRESETS
 from ekphory.retrieval.stages.find import Fuse
 from ekphory.retrieval.stages.shape import Cut
 from ekphory_lab.evaluation.metrics import FloatArray, best_hit_error, expected_calibration_error
+from ekphory_lab.evaluation.reranking.candidates import FIRST_STAGE
 from ekphory_lab.evaluation.stated_probabilities import EMPTY_BELOW, AskedScope
 from ekphory_lab.training.probability_scopes import (
     DEVELOPMENT_CONVERSATIONS,
@@ -552,82 +562,157 @@ def _counts(asked: Asked, *, reads: bool) -> FloatArray:
 COMMAND = "ekphory train calibration --data DIR"
 
 
-def fit_probabilities(directory: Path, *, on_progress: Told) -> FittedFile:
+def fit_probabilities(
+    directory: Path, *, on_progress: Told, only: Sequence[str] = (), kept: Path = PROBABILITIES_FILE
+) -> FittedFile:
     """Fit the first stage's curves, then those of the hits, for the bundled models.
 
     Args:
         directory: Holds what `probability_scopes` reads.
         on_progress: Told in words what is being done.
+        only: The rerankers whose curve of hits is fitted; empty for all curves. The others, and
+            those of the first stage, are those of `kept`.
+        kept: A file of the same data, embedder and other rerankers.
 
     Raises:
-        DatasetError: A file is missing or malformed, or the reranker is not installed.
+        DatasetError: A file is missing or malformed, or a reranker is not installed.
+        InvalidInput: There is no such reranker, or `kept` is of other data or models.
     """
-    reranker = bundled_reranker()
-    if reranker is None:
-        raise DatasetError(f"{SMALL_RERANKER} is not installed. Install the package again.")
-    embedder = load_bundled()
+    if unknown := [name for name in only if name not in BUNDLED_RERANKERS]:
+        known = ", ".join(BUNDLED_RERANKERS)
+        raise InvalidInput("only", unknown, "no such reranker", f"Known are {known}")
+    embedder, rerankers = load_bundled(), {name: _installed(name) for name in BUNDLED_RERANKERS}
     hashes = data_hashes(directory)
-    models = {"embedder": embedder.identity.model_id, SMALL_RERANKER: model_id(reranker) or ""}
-    on_progress("the first stage's curves")
-    first = fit_fusion_calibration(directory)
-    words, meaning, even = _curves(first)
+    models = {"embedder": embedder.identity.model_id} | {
+        name: model_id(reranker) or "" for name, reranker in rerankers.items()
+    }
+    fitted: FirstCurves
+    others: KeptFits = NOTHING_KEPT
+    if only:
+        fitted, others = read_kept_fits(kept, only, data=hashes, models=models)
+    else:
+        on_progress("the first stage's curves")
+        fitted = _first_curves(fit_fusion_calibration(directory))
     plan: dict[str, tuple[Pipeline, ScopeCurves]] = {
-        WORDS: (FAST, words),
-        MEANING: (BALANCED, meaning),
-        SMALL_RERANKER: (ACCURATE, even),
+        WORDS: (FAST, fitted.words),
+        MEANING: (FIRST_STAGE, fitted.meaning),
+        TINY_RERANKER: (BALANCED, fitted.meaning),
+        SMALL_RERANKER: (ACCURATE, fitted.even),
     }
     fits: dict[str, HitFit] = {}
-    for name, (preset, curves) in plan.items():
-        reads = name == SMALL_RERANKER
+    for name in only or plan:
+        preset, curves = plan[name]
         searching = Searching(
-            preset=preset,
-            first_stage=curves,
-            embedder=embedder,
-            reranker=reranker if reads else None,
+            preset=preset, first_stage=curves, embedder=embedder, reranker=rerankers.get(name)
         )
 
         def tell(told: str, name: str = name) -> None:
             on_progress(f"{name}: {told}")
 
         asked = observed(probability_scopes(directory), searching, on_progress=tell)
-        fits[name] = fit_hits(asked, reads=reads)
+        fits[name] = fit_hits(asked, reads=name in rerankers)
     return FittedFile(
         kind=PROBABILITIES_KIND,
         command=COMMAND,
         models=models,
         data=hashes,
         seed=0,
-        measured=_measured(first, fits),
+        measured={**fitted.measured, **others.measured, **_measured(fits)},
         values={
-            "first_stage": {WORDS: _plain(first["fast"]), MEANING: _plain(first["balanced"])},
-            "hits": {name: asdict(fit.curves) for name, fit in fits.items()},
+            "first_stage": fitted.values,
+            "hits": {**others.hits, **{name: asdict(fit.curves) for name, fit in fits.items()}},
         },
     )
 
 
-def _curves(first: dict[str, CalibrationFit]) -> tuple[ScopeCurves, ScopeCurves, ScopeCurves]:
+def _installed(name: str) -> RerankingModel:
+    reranker = bundled_reranker(name)
+    if reranker is None:
+        raise DatasetError(f"{name} is not installed. Install the package again.")
+    return reranker
+
+
+@dataclass(frozen=True, slots=True)
+class FirstCurves:
+    """The curves of the first stage.
+
+    Attributes:
+        words: Of the preset `fast`.
+        meaning: Of `balanced`.
+        values: All of them, as they stand in the file.
+        measured: Their errors, as they stand there.
+    """
+
+    words: LexicalCalibration
+    meaning: FusionCalibration
+    values: Mapping[str, Any]
+    measured: Mapping[str, float]
+
+    @property
+    def even(self) -> FusionCalibration:
+        """Of `accurate`, which weighs words alike everywhere."""
+        return FusionCalibration(documents=self.meaning.documents, turns=self.meaning.documents)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFits:
+    """Curves of hits that an earlier fit left, and what was measured of them."""
+
+    hits: Mapping[str, Any]
+    measured: Mapping[str, float]
+
+
+NOTHING_KEPT = KeptFits({}, {})
+_OF_FIRST_STAGE = "first stage, "
+
+
+def read_kept_fits(
+    path: Path, only: Sequence[str], *, data: Mapping[str, str], models: Mapping[str, str]
+) -> tuple[FirstCurves, KeptFits]:
+    """Read what is not fitted anew.
+
+    Raises:
+        InvalidInput: The file is of other data or models.
+    """
+    read = fitted_probabilities(path)
+    file = read.file
+    used = {name: model for name, model in models.items() if name not in only}
+    if file.data != data or any(file.models.get(role) != used[role] for role in used):
+        raise InvalidInput("only", list(only), f"{path} is of other data or models", "Fit all.")
+    hits = {name: curves for name, curves in file.values["hits"].items() if name not in only}
+    of_only = tuple(f"{name}{mark}" for name in only for mark in (",", ":"))
+    measured = {key: value for key, value in file.measured.items() if not key.startswith(of_only)}
+    first = {key: value for key, value in measured.items() if key.startswith(_OF_FIRST_STAGE)}
+    curves = FirstCurves(read.words, read.meaning, file.values["first_stage"], first)
+    return curves, KeptFits(hits, measured)
+
+
+def _first_curves(first: dict[str, CalibrationFit]) -> FirstCurves:
     by_words, by_meaning = first["fast"], first["balanced"]
-    documents = cast("Calibration", by_meaning.documents.curve)
-    return (
-        LexicalCalibration(
-            documents=cast("LexicalCurve", by_words.documents.curve),
-            turns=cast("LexicalCurve", by_words.turns.curve),
-        ),
-        FusionCalibration(documents=documents, turns=cast("Calibration", by_meaning.turns.curve)),
-        FusionCalibration(documents=documents, turns=documents),
+    words = LexicalCalibration(
+        documents=cast("LexicalCurve", by_words.documents.curve),
+        turns=cast("LexicalCurve", by_words.turns.curve),
     )
+    meaning = FusionCalibration(
+        documents=cast("Calibration", by_meaning.documents.curve),
+        turns=cast("Calibration", by_meaning.turns.curve),
+    )
+    errors = {
+        f"{_OF_FIRST_STAGE}{preset}, {kind}: calibration error": round(
+            found.expected_calibration_error, 4
+        )
+        for preset, fit in first.items()
+        for kind, found in (("documents", fit.documents), ("turns", fit.turns))
+    }
+    values = {WORDS: _plain(by_words), MEANING: _plain(by_meaning)}
+    return FirstCurves(words, meaning, values, errors)
 
 
 def _plain(fit: CalibrationFit) -> dict[str, dict[str, float]]:
     return {"documents": asdict(fit.documents.curve), "turns": asdict(fit.turns.curve)}
 
 
-def _measured(first: dict[str, CalibrationFit], fits: dict[str, HitFit]) -> dict[str, float]:
-    stages = {
-        f"first stage, {preset}, {kind}: calibration error": found.expected_calibration_error
-        for preset, fit in first.items()
-        for kind, found in (("documents", fit.documents), ("turns", fit.turns))
-    }
+def _measured(fits: dict[str, HitFit]) -> dict[str, float]:
     best = {
         f"{name}, {kind}: error of the best hit": error
         for name, fit in fits.items()
@@ -639,7 +724,4 @@ def _measured(first: dict[str, CalibrationFit], fits: dict[str, HitFit]) -> dict
         for kind, share in fit.empty.items()
     }
     asked = {f"{name}: questions": float(fit.questions) for name, fit in fits.items()}
-    return {
-        name: round(value, 4)
-        for name, value in chain(stages.items(), best.items(), empty.items(), asked.items())
-    }
+    return {name: round(value, 4) for name, value in {**best, **empty, **asked}.items()}

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -67,6 +67,8 @@ class Recipe:
         bundled: Revision of the one that ekphory brings.
         made: How that one was made, where it was made otherwise.
         base: `package`, which has the base weights in its folder `model`, and `sha256` of them.
+        further: Other weights: `folder` of the output, where they must lie, and `sha256` of them;
+            empty for none.
         data: SHA-256 of each file of training data, and of each folder of the package.
         steps: All of them, in order.
     """
@@ -77,6 +79,22 @@ class Recipe:
     base: Mapping[str, str]
     data: Mapping[str, str]
     steps: tuple[RecipeStep, ...]
+    further: Mapping[str, str] = field(default_factory=dict)
+
+    def require_further(self, output: Path) -> None:
+        """Check that other weights that the recipe names are in the output's folder.
+
+        Raises:
+            ModelError: They are not, or they are others.
+        """
+        if not self.further:
+            return
+        folder = output / self.further["folder"]
+        if not folder.is_dir() or weights_hash(folder) != self.further["sha256"]:
+            raise ModelError(
+                f"{folder}: must hold the weights of the recipe. docs/training.md says how "
+                f"{folder.name} is unpacked."
+            )
 
     def require_base(self) -> Path:
         """Return the folder of the base weights.
@@ -186,6 +204,7 @@ def run_recipe(
     """
     unfinished = unfinished_steps(recipe, output)
     base = recipe.require_base()
+    recipe.require_further(output)
     for step in unfinished:
         recipe.require_data(step, data)
     folders = {"base": base, "data": data, "conversations": CONVERSATIONS, "output": output}

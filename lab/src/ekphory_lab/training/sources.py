@@ -34,6 +34,7 @@ from ekphory_lab.training.statements import statement_questions
 from ekphory_lab.training.texts import (
     CONVERSATIONS,
     DOCUMENTS,
+    EXCHANGES,
     Row,
     Turn,
     clean_text,
@@ -76,25 +77,35 @@ def _epochs_of(
 
 # Question groups of the conversations written for training: two people, real dates, real talk.
 
-CONVERSATIONS_SOURCE = "conversations"
+CONVERSATIONS_SOURCE, EXCHANGES_SOURCE = "conversations", "exchanges"
+_NOBODY = "memory"
 # A search gets an assistant's chats with these names.
 _ROLES = {"User": "user", "Assistant": "assistant"}
 
 
-def _conversation_group(rows: Sequence[Row], random: Random) -> QuestionGroup | None:
+def _conversation_group(
+    rows: Sequence[Row], random: Random, *, source: str
+) -> QuestionGroup | None:
     (row,) = rows
-    builder = GroupBuilder(CONVERSATIONS_SOURCE)
+    builder = GroupBuilder(source)
     places: list[int] = []
     for _, turns in groupby(row["turns"], key=lambda turn: int(turn["session"])):
         said = list(turns)
-        texts = [f"{_ROLES.get(turn['speaker'], turn['speaker'])}: {turn['text']}" for turn in said]
+        texts = [_said(turn) for turn in said]
         places += builder.add_session(texts, at=datetime.fromisoformat(said[0]["at"]))
     for asked in random.sample(row["questions"], len(row["questions"])):
         builder.add_question(asked["query"], [places[turn] for turn in asked["turns"]])
     return builder.build()
 
 
-conversation_groups = _epochs_of(_conversation_group)
+def _said(turn: Row) -> str:
+    """Return a turn as a search reads it; what a system noted has nobody who said it."""
+    speaker = _ROLES.get(turn["speaker"], turn["speaker"])
+    return turn["text"] if speaker == _NOBODY else f"{speaker}: {turn['text']}"
+
+
+conversation_groups = _epochs_of(partial(_conversation_group, source=CONVERSATIONS_SOURCE))
+exchange_groups = _epochs_of(partial(_conversation_group, source=EXCHANGES_SOURCE))
 
 
 # Question groups of the documents written for training: two subjects, close neighbours in each.
@@ -592,6 +603,7 @@ SOURCES: Mapping[str, TrainingSource] = {
     "conversations": TrainingSource(
         "conversations", conversation_groups, read_conversations, CONVERSATIONS
     ),
+    "exchanges": TrainingSource("exchanges", exchange_groups, read_conversations, EXCHANGES),
     "documents": TrainingSource("documents", document_groups, read_documents, DOCUMENTS),
     "synthetic_persona_chat": TrainingSource("synthetic_persona_chat.jsonl.gz", persona_groups),
     "sgd": TrainingSource("sgd_train.jsonl.gz", sgd_groups),

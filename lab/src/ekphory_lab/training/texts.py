@@ -82,7 +82,8 @@ def shortened(text: str, words: int) -> str:
 
 CONVERSATIONS = Path(__file__).parent / "conversations"
 CATEGORIES = ("single", "multi", "temporal", "inference", "update")
-KINDS = ("friends", "texting", "assistant")
+EXCHANGES = Path(__file__).parent / "exchanges"
+KINDS = ("friends", "texting", "assistant", "meeting", "notes")
 
 _KIND = re.compile(r"kind: (\w+)")
 _SESSION = re.compile(r"## (\d+) \| (\d{4}-\d\d-\d\d \d\d:\d\d)")

@@ -8,7 +8,14 @@ from typing import Literal
 import numpy as np
 
 from ekphory.errors import ModelError, ServiceError
-from ekphory.models.reranker import SMALL_RERANKER, RerankingModel, bundled_name, is_remote
+from ekphory.models.reranker import (
+    SMALL_RERANKER,
+    TINY_RERANKER,
+    RerankingModel,
+    bundled_name,
+    bundled_reranker,
+    is_remote,
+)
 from ekphory.retrieval.calibration import (
     FEATURES,
     READ_FEATURES,
@@ -136,8 +143,9 @@ class Rerank(Stage):
         boosts: When pools, importance and age move the candidates: `before` the reranker; or `as
             asked`, which is after it where the query asks for what is important, since no reranker
             sees that in a text.
-        asks: Whether any reranker is asked, or only one that the user chose and that runs in this
-            process: neither a service nor `ekphory-rerank-small`.
+        asks: Whether any reranker is asked, or only a quick one: no service, and in the place of
+            `ekphory-rerank-small` its model of three layers, beside the bundled embedder alone.
+            Another embedder may be for other languages, and these read English.
     """
 
     number = 12
@@ -150,7 +158,7 @@ class Rerank(Stage):
     seconds: float | None = None
     query_form: Literal["as asked", "question"] = "as asked"
     boosts: Literal["before", "as asked"] = "before"
-    asks: Literal["any", "chosen"] = "any"
+    asks: Literal["any", "quick"] = "any"
 
     def skip_reason(self, state: SearchState) -> str | None:
         """No reranker, no candidates, a gate that is shut, or a time that is all that is asked."""
@@ -159,8 +167,14 @@ class Rerank(Stage):
             return f"{reason}; none reads the context"
         return reason
 
-    def _reason(self, state: SearchState) -> str | None:
+    def _reader(self, state: SearchState) -> RerankingModel | None:
         reranker = state.resources.reranker
+        if self.asks == "quick" and reranker is not None:
+            return bundled_reranker(TINY_RERANKER) if _is_small(reranker) else reranker
+        return reranker
+
+    def _reason(self, state: SearchState) -> str | None:
+        reranker = self._reader(state)
         if reranker is None:
             return "no reranker"
         unfit = self._unfit(state, reranker)
@@ -174,17 +188,18 @@ class Rerank(Stage):
 
     def _unfit(self, state: SearchState, reranker: RerankingModel) -> str | None:
         """Say why this reranker is not the one to ask here."""
-        if self.asks == "chosen" and is_remote(reranker):
-            return "the reranker is a service, which this preset does not ask"
-        if self.asks == "chosen" and bundled_name(reranker) == SMALL_RERANKER:
-            return f"{SMALL_RERANKER} reads for preset='accurate'"
+        if self.asks == "quick":
+            if is_remote(reranker):
+                return "the reranker is a service, which this preset does not ask"
+            if reranker is not state.resources.reranker and not _is_bundled_embedder(state):
+                return f"{reranker.name} reads beside the bundled embedder alone"
         if self._blend(state).first_stage_share >= _LEAVES_NOTHING:
             return "the bundled reranker learned from turns, and these are long documents"
         return None
 
     def run(self, state: SearchState) -> SearchState:
         """Read the best candidates and order them anew."""
-        reranker = state.resources.reranker
+        reranker = self._reader(state)
         if reranker is None:
             return state
         candidates, passages = read_passages(self._unboosted(state), most=self.candidates)
@@ -221,6 +236,7 @@ class Rerank(Stage):
         return replace(
             state,
             candidates=scored.ranked(ranking),
+            reader=reranker,
             notes=notes,
             degraded=degraded,
             order=order,
@@ -253,6 +269,15 @@ class Rerank(Stage):
             return state
         unboosted = np.asarray(state.candidates.ranking / boost, np.float32)
         return replace(state, candidates=state.candidates.ranked(unboosted))
+
+
+def _is_bundled_embedder(state: SearchState) -> bool:
+    identity = state.resources.embedder.identity
+    return fitted_probabilities().curve_for(identity, words_alone=False) is not None
+
+
+def _is_small(reranker: RerankingModel) -> bool:
+    return bundled_name(reranker) == SMALL_RERANKER
 
 
 # Stage 12, last part: the probability of each candidate, after everything that orders them.
@@ -296,7 +321,7 @@ class Calibrate(Stage):
         if curve is not None:
             unread = curve.probabilities(answer_features(state), FEATURES)
             found = np.where(read, found, unread)
-        reader = state.resources.reranker
+        reader = state.reader
         if reader is None or not read.any():
             return found, {"curve": curve is not None}
         read_curve = None if curve is None else fitted.curve_for_reader(reader)

@@ -35,6 +35,15 @@ class RerankLossWeights:
     soft: float = 0.5
     following: float = 0.0
 
+    def times(self, share: float) -> RerankLossWeights:
+        """Return the same loss, which counts as much as this share of it."""
+        return replace(
+            self,
+            contrast=share * self.contrast,
+            soft=share * self.soft,
+            following=share * self.following,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherWeights:
@@ -101,6 +110,9 @@ class RerankerConfig(RunConfig):
         questions_per_step: How many one step takes.
         chunk_pairs: How many pairs of similar length are encoded together.
         layers: Which layers of the base are kept, from 0; empty for all.
+        exit_layer: After so many layers of the model a head of its own is trained beside the last
+            one, which makes a smaller model of them; 0 for none.
+        exit_share: How much its loss counts beside that of the whole model.
         head_factor: By how much more the head learns, which begins with nothing.
         averaged: The finished weights are the mean over this last share of the steps.
         loss: How the loss is put together.
@@ -119,6 +131,8 @@ class RerankerConfig(RunConfig):
     questions_per_step: int = 16
     chunk_pairs: int = 24
     layers: tuple[int, ...] = ()
+    exit_layer: int = 0
+    exit_share: float = 0.5
     head_factor: float = 10.0
     averaged: float = 0.2
     loss: RerankLossWeights = RerankLossWeights()

@@ -25,6 +25,7 @@ from ekphory_lab.training.encoder import (
     load_parts,
     load_transformer,
     mixed_precision,
+    training_device,
 )
 from ekphory_lab.training.reranker.config import LoraShape
 from ekphory_lab.training.reranker.examples import RerankExample
@@ -95,9 +96,14 @@ class CrossEncoder:
         return int(self.tokenizer.token_to_id("[SEP]") or 0)
 
     @property
+    def device(self) -> Any:  # noqa: ANN401  torch's
+        """Where the weights are, and the tokens go."""
+        return self.parts["projection"].weight.device
+
+    @property
     def workers(self) -> int:
         """One chunk for each core: on a busy machine no thread waits for another."""
-        return count_usable_cores()
+        return count_usable_cores() if self.device.type == "cpu" else 1
 
     def pairs(self, example: RerankExample) -> Sequence[PairTokens]:
         """Tokenise an example's candidates with its question."""
@@ -106,8 +112,10 @@ class CrossEncoder:
 
     def logits(self, batch: PairBatch) -> Tensor:
         """Score pairs; shape (pairs,), in float."""
-        states = self.parts["encoder"](
-            input_ids=batch.ids, attention_mask=batch.mask, token_type_ids=batch.type_ids
+        encoder = self.parts["encoder"]
+        types = {"token_type_ids": batch.type_ids} if _knows_types(encoder) else {}
+        states = encoder(
+            input_ids=batch.ids, attention_mask=batch.mask, **types
         ).last_hidden_state.float()
         ends = (batch.ids == self.separator).long()
         # How many parts have ended before each token: 0 in the question, 1 in the target.
@@ -125,7 +133,8 @@ class CrossEncoder:
         width = max(len(pair.ids) for pair in pairs)
 
         def padded(rows: Sequence[Sequence[int]]) -> Tensor:
-            return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows])
+            table = [[*row, *[0] * (width - len(row))] for row in rows]
+            return torch.tensor(table, device=self.device)
 
         return PairBatch(
             padded([pair.ids for pair in pairs]),
@@ -159,7 +168,9 @@ def load_cross_encoder(directory: Path) -> CrossEncoder:
         return _saved(directory)
     sentence = load_agent_encoder(directory)
     parts = _with_new_head(sentence.parts["encoder"], sentence.parts["projection"])
-    return _with_tokenizer(parts, directory)
+    model = _with_tokenizer(parts, directory)
+    _teach_marks(parts["encoder"].get_input_embeddings().weight, model.tokenizer)
+    return model
 
 
 def with_layers(model: CrossEncoder, layers: Sequence[int]) -> CrossEncoder:
@@ -177,6 +188,27 @@ def with_layers(model: CrossEncoder, layers: Sequence[int]) -> CrossEncoder:
         )
     encoder.encoder.layer = nn.ModuleList(encoder.encoder.layer[layer] for layer in layers)
     encoder.config.num_hidden_layers = len(layers)
+    return CrossEncoder(parts, model.tokenizer, model.layout)
+
+
+def with_exit(model: CrossEncoder, layer: int) -> CrossEncoder:
+    """Return a model of the first layers, which are the model's own, with a new head.
+
+    Raises:
+        InvalidInput: The model has not more layers.
+    """
+    encoder = model.parts["encoder"]
+    known = len(encoder.encoder.layer)
+    if not 0 < layer < known:
+        raise InvalidInput(
+            "exit_layer", layer, f"the base has {known}", f"Give a number from 1 to {known - 1}."
+        )
+    early = deepcopy(encoder)
+    early.embeddings = encoder.embeddings
+    early.encoder.layer = nn.ModuleList(encoder.encoder.layer[:layer])
+    early.config.num_hidden_layers = layer
+    projection = deepcopy(model.parts["projection"])
+    parts = _with_new_head(early, projection).to(model.device)
     return CrossEncoder(parts, model.tokenizer, model.layout)
 
 
@@ -205,7 +237,20 @@ def _with_tokenizer(parts: Any, directory: Path) -> CrossEncoder:  # noqa: ANN40
     if not path.is_file():
         raise ModelError(f"{path}: no such file. Save the model with a fast tokenizer.")
     tokenizer = Tokenizer.from_file(str(path))
-    return CrossEncoder(parts, tokenizer, CrossEncoderLayout(tokenizer))
+    return CrossEncoder(parts.to(training_device()), tokenizer, CrossEncoderLayout(tokenizer))
+
+
+def _knows_types(encoder: Any) -> bool:  # noqa: ANN401  torch's module
+    """Return whether an encoder tells question and passage apart by token types; MPNet does not."""
+    return int(getattr(encoder.config, "type_vocab_size", 0)) > 1
+
+
+def _teach_marks(words: Any, tokenizer: Tokenizer) -> None:  # noqa: ANN401  torch's weights
+    """Begin the layout's marks as those that the encoder knows, where it has others."""
+    for mark, own in (("[CLS]", "<s>"), ("[SEP]", "</s>")):
+        known = tokenizer.token_to_id(own)
+        if known is not None:
+            words.data[tokenizer.token_to_id(mark)] = words.data[known]
 
 
 def _mean(states: Tensor, chosen: Tensor) -> Tensor:
@@ -215,7 +260,7 @@ def _mean(states: Tensor, chosen: Tensor) -> Tensor:
 
 def _linear(layer: Any, value: Tensor) -> Tensor:  # noqa: ANN401  torch's modules
     # Outside of autocast's reach the head stays in float.
-    with torch.autocast("cpu", enabled=False):
+    with torch.autocast(value.device.type, enabled=False):
         return nn.functional.linear(value.float(), layer.weight, layer.bias)
 
 

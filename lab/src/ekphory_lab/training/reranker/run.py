@@ -235,12 +235,14 @@ class RunState:
 
     Attributes:
         model: What is trained.
+        early: Its first layers with a head of their own, which are trained with it; None for none.
         followed: The model whose scores it follows; None where it follows none.
         optimizer: Has the weights that are trained.
         mean: The mean of the last weights.
     """
 
     model: models.PairModel
+    early: models.CrossEncoder | None
     followed: models.PairModel | None
     optimizer: Optimizer
     mean: WeightMean
@@ -257,14 +259,30 @@ def new_state(config: RerankerConfig, base: Path, followed: Path | None = None) 
     """
     model, larger = _models(config, base, followed)
     named = models.trained_weights(model)
-    head = [name for name in named if name.partition(".")[0] in models.HEAD_PARTS[1:]]
+    early = _early(config, model)
+    if early is not None:
+        named |= {
+            f"early.{name}": weight
+            for name, weight in models.trained_weights(early).items()
+            if name.partition(".")[0] in models.HEAD_PARTS
+        }
+    new = {*models.HEAD_PARTS[1:], "early"}
+    head = [name for name in named if name.partition(".")[0] in new]
     apart = {
         "params": [named.pop(name) for name in head],
         "weight_decay": config.weight_decay,
         "lr": config.head_factor * config.learning_rate,
     }
     optimizer = new_optimizer(config, config.steps, named, apart)
-    return RunState(model, larger, optimizer, WeightMean())
+    return RunState(model, early, larger, optimizer, WeightMean())
+
+
+def _early(config: RerankerConfig, model: models.PairModel) -> models.CrossEncoder | None:
+    if not config.exit_layer or not isinstance(model, models.CrossEncoder):
+        return None
+    early = models.with_exit(model, config.exit_layer)
+    early.parts.train()
+    return early
 
 
 def write_checkpoint(state: RunState, target: Path, *, done: int) -> None:
@@ -314,7 +332,7 @@ def _followed(
     if not config.loss.following:
         return None
     if followed is not None:
-        return _reading_alike(whole, followed)
+        return _scoring(followed)
     if not config.layers:
         raise InvalidInput(
             "followed",
@@ -325,19 +343,22 @@ def _followed(
     return whole
 
 
-def _reading_alike(model: models.CrossEncoder, place: Path) -> models.CrossEncoder:
-    remedy = "Give the directory of a reranker of the same vocabulary."
+def _scoring(place: Path) -> models.CrossEncoder:
     if not (place / HEAD_FILE).is_file():
-        raise InvalidInput("followed", str(place), f"has no {HEAD_FILE}, so no scores", remedy)
-    followed = models.load_cross_encoder(place)
-    if followed.tokenizer.get_vocab() != model.tokenizer.get_vocab():
-        raise InvalidInput("followed", str(place), "reads other tokens than the base", remedy)
-    return followed
+        raise InvalidInput(
+            "followed",
+            str(place),
+            f"has no {HEAD_FILE}, so no scores",
+            "Give the directory of a trained reranker.",
+        )
+    return models.load_cross_encoder(place)
 
 
 # A training run of a reranker: one loop, resumable, with a manifest. Needs torch.
 
 DEVELOPMENT_FILE = "development.jsonl"
+EARLY_FOLDER = "early"
+"""Gets the first layers with a head of their own, where a configuration trains them."""
 Report = Callable[[Development], None]
 
 
@@ -410,6 +431,8 @@ def train_reranker(
     state.mean.put_into(state.optimizer.trained)
     _measure(state.model, measured, target, listener, step=config.steps)
     state.model.save(target / run_files.MODEL_FOLDER)
+    if state.early is not None:
+        state.early.save(target / EARLY_FOLDER)
     return target / run_files.MODEL_FOLDER
 
 
@@ -427,7 +450,11 @@ def _batches(
 def _step(
     state: RunState, examples: Sequence[RerankExample], config: RerankerConfig, *, step: int
 ) -> float:
-    loss = _gradients(state, examples, config, config.loss_at(step))
+    weights = config.loss_at(step)
+    loss = _gradients(state.model, state.followed, examples, config, weights)
+    if state.early is not None:
+        beside = weights.times(config.exit_share)
+        loss += _gradients(state.early, state.followed, examples, config, beside)
     state.optimizer.step()
     if step >= round((1 - config.averaged) * config.steps):
         state.mean.add(state.optimizer.trained)
@@ -435,25 +462,31 @@ def _step(
 
 
 def _gradients(
-    state: RunState,
+    model: models.PairModel,
+    larger: models.PairModel | None,
     examples: Sequence[RerankExample],
     config: RerankerConfig,
     weights: RerankLossWeights,
 ) -> float:
-    batches = pair_batches(state.model, examples, chunk_pairs=config.chunk_pairs)
+    batches = pair_batches(model, examples, chunk_pairs=config.chunk_pairs)
     targets = targets_of(examples).on(batches.device)
-    followed = None if state.followed is None else score_batches(state.followed, batches)
+    followed = None
+    if larger is not None:
+        # Tokenised anew: a larger model may read another vocabulary.
+        read = pair_batches(larger, examples, chunk_pairs=config.chunk_pairs)
+        followed = score_batches(larger, read)
 
     def encode(chunk: models.PairBatch) -> Tensor:
-        return models.training_logits(state.model, chunk, precision=config.precision)
+        return models.training_logits(model, chunk, precision=config.precision)
 
     def loss_of(logits: Tensor) -> Tensor:
         return rerank_loss(batches.table(logits), targets, weights, followed)
 
     # One worker means a model so large that the memory of one chunk is all there is.
-    accumulate = cached_gradients if state.model.workers == 1 else plain_gradients
+    accumulate = cached_gradients if model.workers == 1 else plain_gradients
     scale = gradient_scale(config.precision)
-    return accumulate(encode, batches.chunks, loss_of, state.optimizer.trained, scale=scale)
+    trained = list(models.trained_weights(model).values())
+    return accumulate(encode, batches.chunks, loss_of, trained, scale=scale)
 
 
 def _measure(

@@ -439,7 +439,8 @@ def first_stage(passages: Sequence[str], questions: Sequence[str], base: BaseMod
 _DATED_SHARE = 0.6
 _DATED_TEXT_SHARE = 0.3
 _NEIGHBOUR_SHARE = 0.85
-_BESIDE_ANSWER_SHARE = 0.5
+_NEAR = (-2, -1, 1, 2)
+"""How far from an answer a turn is near it: there it is announced, asked for or commented."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -449,11 +450,13 @@ class CandidateCounts:
     Attributes:
         answers: Most of those that answer.
         hard: Decoys, turns beside an answer, and the best that the first stage finds, together.
+        near: Most turns near an answer.
         random: Any others.
     """
 
     answers: int = 3
     hard: int = 7
+    near: int = 1
     random: int = 1
 
 
@@ -544,14 +547,25 @@ class _Choice:
         return self.random.sample(asked.positives, most)
 
     def beside(self, asked: Asked) -> list[int]:
-        """Give, for half of the questions, a turn beside an answer: it has it as neighbour."""
-        row = self.random.choice(asked.positives)
-        around = (self.passages[row].before, self.passages[row].after)
-        known = {text: place for place, text in enumerate(self.group.passages) if text in around}
-        found = [place for place in known.values() if place not in asked.positives]
-        if not found or self.random.random() >= _BESIDE_ANSWER_SHARE:
-            return []
-        return [self.random.choice(found)]
+        """Return up to so many turns near an answer, which often announce it or ask for it."""
+        found = sorted(
+            {
+                row + step
+                for row in asked.positives
+                for step in _NEAR
+                if self.is_same_session(row, row + step)
+            }
+            - set(asked.positives)
+        )
+        wanted = self.random.randint(0, self.counts.near)
+        return self.random.sample(found, min(wanted, len(found)))
+
+    def is_same_session(self, row: int, other: int) -> bool:
+        placements = self.group.placements
+        if not 0 <= other < len(placements):
+            return False
+        places = placements[row], placements[other]
+        return all(places) and len({place.session for place in places if place}) == 1
 
     def free(self, place: int, asked: Asked, *, taken: dict[int, Candidate]) -> list[int]:
         """Return the other passages that answer nothing, best first."""

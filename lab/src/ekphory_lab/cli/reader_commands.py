@@ -80,11 +80,11 @@ def change_reader(
     from ekphory_lab.training.changes import read_scenarios
     from ekphory_lab.training.near_turns import near_turns
     from ekphory_lab.training.run_files import MODEL_FOLDER
-    from ekphory_lab.training.texts import read_conversations
+    from ekphory_lab.training.texts import EXCHANGES, read_conversations
     from ekphory_lab.training.upper_layers import save_upper_layers
 
     config = ChangeTraining(epochs=epochs)
-    conversations = read_conversations()[:: config.every_conversation]
+    conversations = [*read_conversations(), *read_conversations(EXCHANGES)]
     pairs = written_pairs(read_scenarios(), read_topics(), config)
     pairs += near_turns(conversations, load_embedder(None), most=config.near_turns)
     with show_note("training") as note:

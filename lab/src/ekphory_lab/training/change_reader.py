@@ -37,7 +37,6 @@ class ChangeTraining(UpperTraining):
         every_rare: Of those in files of rare kinds, which are regular, one in so many.
         of_a_topic: Pairs drawn of each topic.
         near_turns: How many pairs of neighbouring talk there are beside those that are written.
-        every_conversation: Of the written conversations one in so many gives them.
     """
 
     name: str = "change-reader"
@@ -48,7 +47,6 @@ class ChangeTraining(UpperTraining):
     epochs: int = 2
     of_a_topic: int = 10
     near_turns: int = 16_000
-    every_conversation: int = 1
 
 
 def written_pairs(

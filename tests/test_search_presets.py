@@ -241,6 +241,7 @@ def directory(tmp_path_factory):
     return write_overlap_reranker(tmp_path_factory.mktemp("onnx"), record)
 
 
+SISTERS = "Clara Ines Marta Nora Olga Petra Rita Sofia Tilda Ursula Vera Wanda".split()
 ALONE = "ekphory-rerank-tiny reads beside the bundled embedder alone"
 
 
@@ -369,7 +370,7 @@ def test_the_default_preset_asks_no_service(open_memory):
     with running_service(lambda _: says({})) as service:
         memory = remember(open_memory(reranker=service.host), "a red dog")
         stage = stages(memory.search("red dog", now=NOW))["rerank"]
-    assert stage.reason == "the reranker is a service, which this preset does not ask"
+    assert stage.reason == ALONE
     assert service.asked == []
 
 
@@ -433,6 +434,18 @@ def demo(tmp_path_factory):
     with Memory(tmp_path_factory.mktemp("demo")) as memory:
         memory.add_many(demo_records())
         yield memory
+
+
+def test_the_default_search_has_its_best_ten_read_quickly(tmp_path):
+    with Memory(tmp_path) as memory:
+        memory.add_many([{"text": f"My sister {name} lives in Lyon"} for name in SISTERS])
+        result = memory.search("Where does Clara live?")
+        read, given = stages(result)["rerank"].detail, stages(result)["calibrate"].detail
+        assert (read["reranker"], read["read"]) == ("ekphory-rerank-tiny", 10)
+        assert (given["reader_curve"], result[0].text) == (True, "My sister Clara lives in Lyon")
+    with Memory(tmp_path, reranker="none") as memory:
+        skipped = stages(memory.search("Where does Clara live?"))["rerank"]
+        assert (skipped.status, skipped.reason) == ("skipped", "no reranker")
 
 
 @pytest.mark.parametrize("preset", ["balanced", "accurate"])

@@ -235,7 +235,7 @@ def load_reranker(  # noqa: PLR0913  what a service or a local model must be tol
     | given | loads |
     |---|---|
     | `bundled`, `ekphory-rerank-small` | the model of six layers that comes with ekphory |
-    | `ekphory-rerank-tiny` | its model of three layers, which `balanced` may use |
+    | `ekphory-rerank-tiny` | one of three layers, by which `balanced` reads |
     | `http://…`, `https://…` | a service, by its protocol |
     | a directory with a `model.json`, or `onnx/model.json` | that model, with ONNX Runtime |
     | another directory, or a hub id | a causal language model that answers yes or no \

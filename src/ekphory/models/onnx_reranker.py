@@ -86,7 +86,11 @@ class PairTokens:
 
 
 class CrossEncoderLayout:
-    """Turns questions and passages into tokens. Safe to call from several threads."""
+    """Turns questions and passages into tokens. Safe to call from several threads.
+
+    Attributes:
+        name: Of the layout.
+    """
 
     def __init__(self, tokenizer: Tokenizer, *, name: str = LAYOUT_NAME) -> None:
         """Take a copy of the tokenizer that neither pads nor cuts.
@@ -99,6 +103,7 @@ class CrossEncoderLayout:
             ModelError: It knows no [CLS] or [SEP].
         """
         own = self._tokenizer = copy_plain(tokenizer)
+        self.name = name
         self._most_before, self._most_after = MOST_NEIGHBOUR_TOKENS[name]
         # A turn is the target of one pair and the neighbour of two others, in search after search.
         self._kept = lru_cache(_KEPT_TEXTS)(self._tokenised)

@@ -402,7 +402,7 @@ def _read_row(row: object, score_field: str) -> tuple[int, float]:
 SMALL_RERANKER = "ekphory-rerank-small"
 """Six layers: what is meant where none is named."""
 TINY_RERANKER = "ekphory-rerank-tiny"
-"""Three layers that follow the six."""
+"""Three layers, an exit of another model: what the default search reads by."""
 BUNDLED_RERANKERS: Mapping[str, str] = {
     SMALL_RERANKER: "reranker",
     TINY_RERANKER: "reranker-tiny",

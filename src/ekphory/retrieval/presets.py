@@ -106,7 +106,7 @@ RRF = Pipeline(
         PinRules(),
         Cut(),
     ],
-    summary="As balanced, but with the arms fused by their ranks: for comparison.",
+    summary="As the first stage of balanced, but with the arms fused by ranks: for comparison.",
 )
 ACCURATE = Pipeline(
     "accurate",

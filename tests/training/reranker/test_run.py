@@ -15,6 +15,8 @@ pytestmark = pytest.mark.torch
 
 
 if torch:
+    from safetensors.torch import load_file, save_file
+
     from ekphory.errors import InvalidInput
     from ekphory_lab.training.reranker.config import HeldBack, RerankerConfig, RerankLossWeights
     from ekphory_lab.training.reranker.examples import log_loss, write_examples
@@ -192,6 +194,11 @@ def test_a_saved_model_scores_as_before(base, tmp_path):
     before, after = score_batches(model, batches), scores(tmp_path / "saved", examples)
     # In float the last digit depends on how many pairs are multiplied at a time.
     assert torch.allclose(before, after, rtol=0, atol=1e-5)
+    # It says by which layout it reads; one that was saved before there were two has the first.
+    assert load_cross_encoder(tmp_path / "saved").layout.name == "ekphory-turn-3"
+    head = tmp_path / "saved" / "ekphory_reranker.safetensors"
+    save_file(load_file(head), head)
+    assert load_cross_encoder(tmp_path / "saved").layout.name == "ekphory-turn-2"
 
 
 def test_a_new_model_ranks_by_the_cosine_of_its_base(base):

@@ -30,7 +30,8 @@ ConfigOption = Annotated[
     str,
     typer.Option(
         help="small, tiny (three layers), refined (goes on), following (goes on and follows a "
-        "larger one), 0.6b or 4b (LoRA), staged (soft labels, then InfoNCE), or smoke (a minute)."
+        "larger one), teacher (to be followed), exchanging (follows it, with an exit), 0.6b or 4b "
+        "(LoRA), staged (soft labels, then InfoNCE), or smoke (a minute)."
     ),
 ]
 QuestionsOption = Annotated[

@@ -100,7 +100,7 @@ def calibration(
     """Fit the probabilities that hits get, and write them; no evaluation data is read.
 
     Fitted on scopes of 2 to 5,000 memories: documents, long messages, chats and statements. A
-    search by words alone, one by meaning, and what the bundled reranker reads have a curve each.
+    search by words alone, one by meaning, and what each bundled reranker reads have a curve each.
     """
     from ekphory.retrieval.calibration import PROBABILITIES_FILE, write_fitted
     from ekphory_lab.training.probabilities import fit_probabilities
@@ -124,10 +124,10 @@ class ReadingOptions:
     reranker: Annotated[
         str, typer.Option(metavar="MODEL", help="bundled, a model's directory, or a hub id.")
     ] = "ekphory-rerank-tiny"
-    read: Annotated[int, typer.Option(help="How many candidates it reads.")] = 30
+    read: Annotated[int, typer.Option(help="How many candidates it reads.")] = 10
     share: Annotated[
         float, typer.Option(help="How much the first stage's order weighs beside it, 0 to 1.")
-    ] = 0.4
+    ] = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -318,8 +318,11 @@ class Doubt:
     sharpness: float
 
 
-DOUBT, DOUBT_WHERE_READ = Doubt(0.02, 2.0), Doubt(0.03, 3.0)
+DOUBT = Doubt(0.02, 2.0)
 """Of six that were tried, the most for which what is said of answered questions stays true."""
+DOUBT_WHERE_READ = {SMALL_RERANKER: Doubt(0.03, 3.0), TINY_RERANKER: Doubt(0.06, 3.0)}
+"""Likewise; the quick reranker's is such that as many questions without an answer come back empty
+as without it."""
 _NO_SPREAD = 1e-9
 _TURNS_WEIGHT_WHERE_READ = 0.2
 """The reranker learned from such turns, and knows them too well."""
@@ -451,11 +454,11 @@ def _watched(preset: Pipeline, observer: _Observer, first_stage: ScopeCurves) ->
     return Pipeline("observed", [*stages, observer, Cut()])
 
 
-def fit_hits(asked: Sequence[Asked], *, reads: bool) -> HitFit:
+def fit_hits(asked: Sequence[Asked], *, reads: bool, doubt: Doubt = DOUBT) -> HitFit:
     """Fit on three of four scopes, measure on the fourth; the curves returned are those of all."""
     kept_back = [each for each in asked if each.scope % _HELD_OUT == _HELD_OUT - 1]
     known = [each for each in asked if each.scope % _HELD_OUT != _HELD_OUT - 1]
-    trial = _fitted(known, reads=reads)
+    trial = _fitted(known, reads=reads, doubt=doubt)
     kinds = sorted({each.kind for each in kept_back})
     names = READ_FEATURES if reads else FEATURES
     errors, empty = {}, {}
@@ -469,14 +472,13 @@ def fit_hits(asked: Sequence[Asked], *, reads: bool) -> HitFit:
         errors[kind] = best_hit_error(said[is_answered], right[is_answered])
         if not is_answered.all():
             empty[kind] = float((said[~is_answered] < EMPTY_BELOW).mean())
-    return HitFit(_fitted(asked, reads=reads), len(asked), errors, empty)
+    return HitFit(_fitted(asked, reads=reads, doubt=doubt), len(asked), errors, empty)
 
 
-def _fitted(asked: Sequence[Asked], *, reads: bool) -> HitCurves:
+def _fitted(asked: Sequence[Asked], *, reads: bool, doubt: Doubt) -> HitCurves:
     names = READ_FEATURES if reads else FEATURES
     answerable = _fit_belief(asked, names, BELIEVING_READ if reads else BELIEVING)
     answered = [each for each in asked if each.is_answered]
-    doubt = DOUBT_WHERE_READ if reads else DOUBT
     least = _fit_least(answered, answerable, names, share=doubt.share)
     curves = HitCurves(_NOTHING, answerable, least, doubt.sharpness)
     believed = curves.belief(np.array([each.features[0] for each in answered]), names)
@@ -610,10 +612,11 @@ def fit_probabilities(
             on_progress(f"{name}: {told}")
 
         asked = observed(probability_scopes(directory), searching, on_progress=tell)
-        fits[name] = fit_hits(asked, reads=name in rerankers)
+        doubt = DOUBT_WHERE_READ.get(name, DOUBT)
+        fits[name] = fit_hits(asked, reads=name in rerankers, doubt=doubt)
     return FittedFile(
         kind=PROBABILITIES_KIND,
-        command=COMMAND,
+        command=" ".join([COMMAND, *(f"--only {name}" for name in only)]),
         models=models,
         data=hashes,
         seed=0,

@@ -143,9 +143,9 @@ class Rerank(Stage):
         boosts: When pools, importance and age move the candidates: `before` the reranker; or `as
             asked`, which is after it where the query asks for what is important, since no reranker
             sees that in a text.
-        asks: Whether any reranker is asked, or only a quick one: no service, and in the place of
-            `ekphory-rerank-small` its model of three layers, beside the bundled embedder alone.
-            Another embedder may be for other languages, and these read English.
+        asks: Whether any reranker is asked, or only a quick one: in the place of a service and of
+            `ekphory-rerank-small` the bundled `ekphory-rerank-tiny`, beside the bundled embedder
+            alone. Another embedder may be for other languages, and this one reads English.
     """
 
     number = 12
@@ -169,8 +169,8 @@ class Rerank(Stage):
 
     def _reader(self, state: SearchState) -> RerankingModel | None:
         reranker = state.resources.reranker
-        if self.asks == "quick" and reranker is not None:
-            return bundled_reranker(TINY_RERANKER) if _is_small(reranker) else reranker
+        if self.asks == "quick" and reranker is not None and not _is_quick(reranker):
+            return bundled_reranker(TINY_RERANKER)
         return reranker
 
     def _reason(self, state: SearchState) -> str | None:
@@ -188,11 +188,9 @@ class Rerank(Stage):
 
     def _unfit(self, state: SearchState, reranker: RerankingModel) -> str | None:
         """Say why this reranker is not the one to ask here."""
-        if self.asks == "quick":
-            if is_remote(reranker):
-                return "the reranker is a service, which this preset does not ask"
-            if reranker is not state.resources.reranker and not _is_bundled_embedder(state):
-                return f"{reranker.name} reads beside the bundled embedder alone"
+        stands_in = reranker is not state.resources.reranker
+        if stands_in and not _is_bundled_embedder(state):
+            return f"{reranker.name} reads beside the bundled embedder alone"
         if self._blend(state).first_stage_share >= _LEAVES_NOTHING:
             return "the bundled reranker learned from turns, and these are long documents"
         return None
@@ -276,8 +274,8 @@ def _is_bundled_embedder(state: SearchState) -> bool:
     return fitted_probabilities().curve_for(identity, words_alone=False) is not None
 
 
-def _is_small(reranker: RerankingModel) -> bool:
-    return bundled_name(reranker) == SMALL_RERANKER
+def _is_quick(reranker: RerankingModel) -> bool:
+    return not is_remote(reranker) and bundled_name(reranker) != SMALL_RERANKER
 
 
 # Stage 12, last part: the probability of each candidate, after everything that orders them.
@@ -323,6 +321,9 @@ class Calibrate(Stage):
             found = np.where(read, found, unread)
         reader = state.reader
         if reader is None or not read.any():
+            return found, {"curve": curve is not None}
+        if words_alone and bundled_name(reader) is not None:
+            # The curves of what it has read were fitted beside vectors.
             return found, {"curve": curve is not None}
         read_curve = None if curve is None else fitted.curve_for_reader(reader)
         if read_curve is not None:

@@ -29,7 +29,24 @@ if TYPE_CHECKING:
 
 HEAD_FILE = "ekphory_reranker.safetensors"
 """What stands beside the encoder's weights in a trained cross-encoder's directory."""
+LAYOUT_KEY = "layout"
+"""Under which it says how its pairs became tokens."""
 LOGITS = "logits"
+
+
+def read_layout_name(directory: Path) -> str:
+    """Return the layout that a trained cross-encoder reads; one that says none has the first.
+
+    Raises:
+        MissingExtra: safetensors is not installed.
+    """
+    try:
+        from safetensors import safe_open
+    except ImportError as error:
+        raise MissingExtra("export", "Reading a trained reranker") from error
+    with safe_open(directory / HEAD_FILE, framework="numpy") as file:
+        said = file.metadata() or {}
+    return str(said.get(LAYOUT_KEY, model_record.LAYOUT_NAMES[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,9 +315,9 @@ def export_reranker(
         ModelError: The source cannot be exported.
     """
     tokenizer = _tokenizer(source)
-    layout = CrossEncoderLayout(tokenizer)
     separator = tokenizer.token_to_id("[SEP]") or 0
     weights = load_cross_encoder_weights(source, separator=separator)
+    layout = CrossEncoderLayout(tokenizer, name=read_layout_name(source))
     ranged = calibration.examples[::2][:_MOST_RANGE_QUESTIONS]
     model = _quantised(weights, [pair for each in ranged for pair in _pairs(layout, each)])
     target.mkdir(parents=True, exist_ok=True)
@@ -310,6 +327,7 @@ def export_reranker(
     tokenizer.save(str(target / model_record.TOKENIZER_FILE), pretty=False)
     record = model_record.RerankerRecord(
         name=description.name,
+        layout=layout.name,
         calibration=_fitted(model, layout, calibration.examples[1::2]),
         licence=description.licence,
         source=description.source,
@@ -412,7 +430,7 @@ def unpack_reranker(source: Path, target: Path) -> None:
     encoder, head = graph.encoder(), _head(graph.dense_layers())
     target.mkdir(parents=True, exist_ok=True)
     write_encoder(encoder, target)
-    save_file(head, target / HEAD_FILE)
+    save_file(head, target / HEAD_FILE, metadata={LAYOUT_KEY: record.layout})
     (target / model_record.TOKENIZER_FILE).write_bytes(
         (source / model_record.TOKENIZER_FILE).read_bytes()
     )

@@ -15,7 +15,7 @@ from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ekphory.errors import InvalidInput, MissingExtra, ModelError
-from ekphory.models.model_record import TOKENIZER_FILE
+from ekphory.models.model_record import LAYOUT_NAME, TOKENIZER_FILE
 from ekphory.models.onnx_reranker import CrossEncoderLayout, PairTokens
 from ekphory.models.torch_reranker import YesNoPrompt
 from ekphory.threads import count_usable_cores
@@ -29,7 +29,7 @@ from ekphory_lab.training.encoder import (
 )
 from ekphory_lab.training.reranker.config import LoraShape
 from ekphory_lab.training.reranker.examples import RerankExample
-from ekphory_lab.training.reranker.export import HEAD_FILE
+from ekphory_lab.training.reranker.export import HEAD_FILE, LAYOUT_KEY, read_layout_name
 from ekphory_lab.training.run_files import Precision
 
 # What both models give the training loop. Needs torch.
@@ -102,7 +102,7 @@ class CrossEncoder:
 
     @property
     def workers(self) -> int:
-        """One chunk for each core: on a busy machine no thread waits for another."""
+        """One chunk for each core: on a busy machine no thread waits for another. On a GPU one."""
         return count_usable_cores() if self.device.type == "cpu" else 1
 
     def pairs(self, example: RerankExample) -> Sequence[PairTokens]:
@@ -152,7 +152,7 @@ class CrossEncoder:
             for part in HEAD_PARTS
             for name, weight in self.parts[part].state_dict().items()
         }
-        save_file(head, directory / HEAD_FILE)
+        save_file(head, directory / HEAD_FILE, metadata={LAYOUT_KEY: self.layout.name})
 
     def _vector(self, mean: Tensor) -> Tensor:
         return nn.functional.normalize(_linear(self.parts["projection"], mean), dim=1)
@@ -217,7 +217,7 @@ def _saved(directory: Path) -> CrossEncoder:
     size = int(encoder.config.hidden_size)
     parts = _with_new_head(encoder, nn.Linear(size, size))
     load_parts(parts, directory / HEAD_FILE, {part: part for part in HEAD_PARTS})
-    return _with_tokenizer(parts, directory)
+    return _with_tokenizer(parts, directory, layout=read_layout_name(directory))
 
 
 def _with_new_head(encoder: Any, projection: Any) -> Any:  # noqa: ANN401  torch's modules
@@ -232,12 +232,18 @@ def _with_new_head(encoder: Any, projection: Any) -> Any:  # noqa: ANN401  torch
     )
 
 
-def _with_tokenizer(parts: Any, directory: Path) -> CrossEncoder:  # noqa: ANN401
+def _with_tokenizer(
+    parts: Any,  # noqa: ANN401  torch's modules
+    directory: Path,
+    *,
+    layout: str = LAYOUT_NAME,
+) -> CrossEncoder:
     path = directory / TOKENIZER_FILE
     if not path.is_file():
         raise ModelError(f"{path}: no such file. Save the model with a fast tokenizer.")
     tokenizer = Tokenizer.from_file(str(path))
-    return CrossEncoder(parts.to(training_device()), tokenizer, CrossEncoderLayout(tokenizer))
+    reading = CrossEncoderLayout(tokenizer, name=layout)
+    return CrossEncoder(parts.to(training_device()), tokenizer, reading)
 
 
 def _knows_types(encoder: Any) -> bool:  # noqa: ANN401  torch's module

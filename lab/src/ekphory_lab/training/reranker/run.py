@@ -311,7 +311,7 @@ def _models(
             "followed",
             str(followed),
             f"the configuration {config.name} follows no model",
-            "Leave it out, or take `--config following`.",
+            "Leave it out, or take `--config following` or `exchanging`.",
         )
     if config.architecture == "yes_no":
         from ekphory_lab.training.reranker.models import load_yes_no_model
@@ -451,30 +451,35 @@ def _step(
     state: RunState, examples: Sequence[RerankExample], config: RerankerConfig, *, step: int
 ) -> float:
     weights = config.loss_at(step)
-    loss = _gradients(state.model, state.followed, examples, config, weights)
+    followed = _followed_scores(state.followed, examples, config)
+    loss = _gradients(state.model, followed, examples, config, weights)
     if state.early is not None:
         beside = weights.times(config.exit_share)
-        loss += _gradients(state.early, state.followed, examples, config, beside)
+        loss += _gradients(state.early, followed, examples, config, beside)
     state.optimizer.step()
     if step >= round((1 - config.averaged) * config.steps):
         state.mean.add(state.optimizer.trained)
     return loss
 
 
+def _followed_scores(
+    larger: models.PairModel | None, examples: Sequence[RerankExample], config: RerankerConfig
+) -> Tensor | None:
+    if larger is None:
+        return None
+    # Tokenised anew: a larger model may read another vocabulary.
+    return score_batches(larger, pair_batches(larger, examples, chunk_pairs=config.chunk_pairs))
+
+
 def _gradients(
     model: models.PairModel,
-    larger: models.PairModel | None,
+    followed: Tensor | None,
     examples: Sequence[RerankExample],
     config: RerankerConfig,
     weights: RerankLossWeights,
 ) -> float:
     batches = pair_batches(model, examples, chunk_pairs=config.chunk_pairs)
     targets = targets_of(examples).on(batches.device)
-    followed = None
-    if larger is not None:
-        # Tokenised anew: a larger model may read another vocabulary.
-        read = pair_batches(larger, examples, chunk_pairs=config.chunk_pairs)
-        followed = score_batches(larger, read)
 
     def encode(chunk: models.PairBatch) -> Tensor:
         return models.training_logits(model, chunk, precision=config.precision)
@@ -482,8 +487,8 @@ def _gradients(
     def loss_of(logits: Tensor) -> Tensor:
         return rerank_loss(batches.table(logits), targets, weights, followed)
 
-    # One worker means a model so large that the memory of one chunk is all there is.
-    accumulate = cached_gradients if model.workers == 1 else plain_gradients
+    # Of a language model the memory of one chunk is all there is.
+    accumulate = cached_gradients if config.architecture == "yes_no" else plain_gradients
     scale = gradient_scale(config.precision)
     trained = list(models.trained_weights(model).values())
     return accumulate(encode, batches.chunks, loss_of, trained, scale=scale)

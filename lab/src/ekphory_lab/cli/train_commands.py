@@ -24,7 +24,7 @@ from ekphory.cli.command import (
 )
 from ekphory.cli.options import OutputOptions
 from ekphory.cli.output import print_json
-from ekphory.config import read_settings
+from ekphory.config import PREFIX, read_settings
 from ekphory.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ def calibration(
     from ekphory_lab.training.probabilities import fit_probabilities
 
     place = fitted_target(target, PROBABILITIES_FILE.name)
+    # Whether a memory is superseded would move hits, at a time that depends on the machine.
+    os.environ[f"{PREFIX}DETECT_CHANGES"] = "0"
     with show_note("searching") as note:
         file = fit_probabilities(data, on_progress=note, only=only or ())
     write_fitted(place, file)

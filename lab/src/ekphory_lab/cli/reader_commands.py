@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 
 from ekphory.cli.command import command, print_result, show_note, step_bar
 from ekphory.cli.options import OutputOptions
+from ekphory.config import PREFIX
 from ekphory_lab.cli.train_commands import TargetOption, fitted_target, require_torch
 
 # `ekphory train asked-state`.
@@ -48,6 +50,8 @@ def hops(
     from ekphory_lab.training.hops import find_steps, hop_scopes, learn_hops
 
     place = fitted_target(target, HOPS_FILE.name)
+    # Whether a memory is superseded would move hits, at a time that depends on the machine.
+    os.environ[f"{PREFIX}DETECT_CHANGES"] = "0"
     embedder = load_embedder(None)
     with step_bar() as progress, ExitStack() as kept_open:
         found = find_steps(hop_scopes(seed=seed), embedder, kept_open, progress)

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from random import Random
 
 import numpy as np
@@ -35,6 +35,8 @@ from ekphory.agent.session import HOP_HITS
 from ekphory.agent_trace import EventLog
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.loading import NO_RERANKER
+from ekphory.models.reranker import TINY_RERANKER, bundled_reranker
 from ekphory.retrieval.asked_state import PastWeights
 from ekphory.retrieval.calibration import FittedFile
 from ekphory.types import Hit
@@ -155,24 +157,28 @@ def find_steps(
     found: list[tuple[FoundQuestion, Trail]] = []
     total = sum(len(scope.questions) for scope in scopes)
     for place, scope in enumerate(scopes):
-        opened = Memory(folder, project=f"scope-{place}", embedder=embedder)
-        memory = kept_open.enter_context(opened)
+        open_store = partial(Memory, folder, project=f"scope-{place}", embedder=embedder)
+        memory = kept_open.enter_context(open_store())
         memory.add_many(scope.records)
+        unread = kept_open.enter_context(open_store(reranker=NO_RERANKER))
         for question in scope.questions:
-            found.append(_find(memory, question))
+            found.append(_find(question, memory, unread))
             progress("search", len(found), total)
     return found
 
 
-def _find(memory: Memory, question: HopQuestion) -> tuple[FoundQuestion, Trail]:
+def _find(question: HopQuestion, memory: Memory, unread: Memory) -> tuple[FoundQuestion, Trail]:
+    """Search as the agent does, whose own lookups no reranker reads, but for the question's."""
+    plain = memory.search(question.text, k=HOP_HITS).hits
+
     @cache
     def search(query: str) -> Sequence[Hit]:
-        return memory.search(query, k=HOP_HITS).hits
+        return unread.search(query, k=HOP_HITS).hits
 
     def trail() -> Trail:
         budget = Budget(most_calls=_CALLS, seconds=math.inf)
         budget.spend_call()  # the question's own
-        return Trail(question.text, SearchTool(search, budget, EventLog()), search(question.text))
+        return Trail(question.text, SearchTool(search, budget, EventLog()), plain)
 
     walked = trail()
     walked.begin()
@@ -184,10 +190,16 @@ def _find(memory: Memory, question: HopQuestion) -> tuple[FoundQuestion, Trail]:
         if not any(left):
             break
         walked.choose(walked.ids[int(np.argmax(left))])
-    return FoundQuestion(question, search(question.text), steps), trail()
+    return FoundQuestion(question, plain, steps), trail()
 
 
 # Fitting.
+
+
+def _models(embedder: EmbeddingModel) -> dict[str, str]:
+    reader = bundled_reranker(TINY_RERANKER)
+    read = {} if reader is None else {TINY_RERANKER: reader.model_id}
+    return {"embedder": embedder.identity.model_id, **read}
 
 
 def learn_hops(
@@ -227,7 +239,7 @@ def learn_hops(
     return FittedFile(
         kind=HOPS_KIND,
         command=f"ekphory train hops --seed {seed}",
-        models={"embedder": embedder.identity.model_id},
+        models=_models(embedder),
         data={folder.name: sha256_of_texts(folder) for folder in (CHAINS, CONVERSATIONS)},
         seed=seed,
         measured={name: round(value, 4) for name, value in measured.items()},

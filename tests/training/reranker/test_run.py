@@ -238,6 +238,20 @@ def test_an_exit_leaves_the_first_layers_with_a_head_of_their_own(base, tmp_path
         run(base, tmp_path / "late", exit_layer=2)
 
 
+def test_a_stopped_run_with_an_exit_goes_on_to_the_weights_of_both(base, short, tmp_path):
+    how = {"exit_layer": 1, "questions": 32, "followed": short, "loss": FOLLOWING}
+    whole = run(base, tmp_path / "whole", **how)
+    with pytest.raises(Stopped):
+        parts = {"checkpoint_seconds": 0.0, "progress": stop_after(3)}
+        run(base, tmp_path / "parts", **how, **parts)
+    resumed = run(base, tmp_path / "parts", **how, checkpoint_seconds=0.0)
+
+    for folder in ("model", "early"):
+        for name in ("model.safetensors", "ekphory_reranker.safetensors"):
+            files = (each.parent / folder / name for each in (whole, resumed))
+            assert len({sha256_of(file) for file in files}) == 1
+
+
 def test_a_model_of_another_vocabulary_is_followed(base, tmp_path):
     larger = load_cross_encoder(write_mpnet_encoder(tmp_path / "mpnet"))
     words = larger.parts["encoder"].get_input_embeddings().weight

@@ -242,6 +242,7 @@ def directory(tmp_path_factory):
 
 
 SISTERS = "Clara Ines Marta Nora Olga Petra Rita Sofia Tilda Ursula Vera Wanda".split()
+DOCUMENTS = "the bundled reranker learned from turns, and these are documents"
 ALONE = "ekphory-rerank-tiny reads beside the bundled embedder alone"
 
 
@@ -274,23 +275,21 @@ def test_which_reranker_reads_for_which_preset(open_memory, directory, make, pre
 
 
 @pytest.mark.parametrize(
-    ("make", "are_turns", "reason"),
+    ("make", "words", "are_turns", "reason"),
     [
-        (
-            BundledReranker,
-            False,
-            "the bundled reranker learned from turns, and these are long documents",
-        ),
-        (BundledReranker, True, None),
-        (str, False, None),
+        (BundledReranker, 120, False, DOCUMENTS),
+        (BundledReranker, 60, False, DOCUMENTS),
+        (BundledReranker, 12, False, None),
+        (BundledReranker, 120, True, None),
+        (str, 120, False, None),
     ],
 )
 def test_only_the_bundled_reranker_leaves_documents_to_the_first_stage(
-    open_memory, directory, make, are_turns, reason
+    open_memory, directory, make, words, are_turns, reason
 ):
     memory = open_memory(reranker=make(directory))
     for number in range(3):
-        text = " ".join(f"word{number}x{place}" for place in range(120)) + " marathon"
+        text = " ".join(f"word{number}x{place}" for place in range(words)) + " marathon"
         memory.add(text, sequence=number if are_turns else None)
     stage = stages(memory.search("marathon", preset="accurate"))["rerank"]
     assert (stage.status, stage.reason) == ("ran" if reason is None else "skipped", reason)

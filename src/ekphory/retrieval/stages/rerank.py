@@ -120,7 +120,10 @@ PUBLISHED_BLEND = Blend()
 _BUNDLED_LEAST_SPREAD = 2.0
 # The first stage's among passages of 100 terms and more. On documents every bit of the bundled
 # rerankers made its order worse; among an assistant's messages half was best (docs/LOG.md, 32).
-_LONG_TURNS_SHARE, _LONG_DOCUMENTS_SHARE = 0.5, 1.0
+_LONG_TURNS_SHARE = 0.5
+# The mean terms of passages that are no turns from which on the rerankers count less, and from
+# which on they are not asked: statements they read well, paragraphs not (docs/LOG.md, 46).
+_STATEMENT, _PARAGRAPH = 20.0, 50.0
 _LEAVES_NOTHING = 0.95
 
 
@@ -132,7 +135,8 @@ class Rerank(Stage):
     that time did not suffice for, and all where the reranker fails; then the stage is degraded.
 
     The bundled rerankers learned from turns of conversations: blended by scores, they weigh the
-    less the longer the scope's passages are, long turns half, and long documents they do not read.
+    less the longer the scope's passages are, long turns half, and what is no turn and has the
+    length of a paragraph they do not read.
     Where all their logits lie within 2, the first stage's order stays.
 
     Attributes:
@@ -192,7 +196,7 @@ class Rerank(Stage):
         if stands_in and not _is_bundled_embedder(state):
             return f"{reranker.name} reads beside the bundled embedder alone"
         if self._blend(state).first_stage_share >= _LEAVES_NOTHING:
-            return "the bundled reranker learned from turns, and these are long documents"
+            return "the bundled reranker learned from turns, and these are documents"
         return None
 
     def run(self, state: SearchState) -> SearchState:
@@ -245,12 +249,12 @@ class Rerank(Stage):
         is_bundled = reranker is not None and bundled_name(reranker) is not None
         if self.blend.method != "scores" or not is_bundled:
             return self.blend
-        share = self.blend.first_stage_share
-        long = long_share(state.snapshot.lexical.mean_length)
-        if long > 0:
-            turns = state.snapshot.turn_share
-            most = turns * _LONG_TURNS_SHARE + (1 - turns) * _LONG_DOCUMENTS_SHARE
-            share += max(0.0, most - share) * long
+        own, mean = self.blend.first_stage_share, state.snapshot.lexical.mean_length
+        of_turns = own + max(0.0, _LONG_TURNS_SHARE - own) * long_share(mean)
+        paragraph = min(1.0, max(0.0, (mean - _STATEMENT) / (_PARAGRAPH - _STATEMENT)))
+        of_others = own + (1.0 - own) * paragraph
+        turns = state.snapshot.turn_share
+        share = turns * of_turns + (1.0 - turns) * of_others
         return replace(self.blend, first_stage_share=share, least_spread=_BUNDLED_LEAST_SPREAD)
 
     def _boosts_after(self, state: SearchState) -> bool:

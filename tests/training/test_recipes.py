@@ -65,8 +65,8 @@ def test_a_recipe_names_commands_configurations_and_data_that_exist(ekphory, nam
             assert (step.seed, set(step.data)) == (config.seed, drawn)
         assert set(step.data) <= set(recipe.data)
     assert recipe.steps[-1].leaves == name
-    # A step starts from what an earlier one left.
-    left = set()
+    # A step starts from what an earlier one left, or from other weights that the recipe names.
+    left = {recipe.further["folder"]} if recipe.further else set()
     for step in recipe.steps:
         named = set(re.findall(r"{output}/([^ /]+)", step.command))
         left.add(step.leaves.partition("/")[0])

@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 SHOWN = {
     "langgraph_store": (
-        "How do I like to travel? I would rather take the train than fly (0.",
+        "How do I like to travel? I would rather take the train than fly (",
         "What is my sister's name? My sister is called Ines (",
     ),
     "langchain_retriever": (": For the commute I bought a blue bicycle", ""),

@@ -135,8 +135,8 @@ class Rerank(Stage):
     that time did not suffice for, and all where the reranker fails; then the stage is degraded.
 
     The bundled rerankers learned from turns of conversations: blended by scores, they weigh the
-    less the longer the scope's passages are, long turns half, and what is no turn and has the
-    length of a paragraph they do not read.
+    less the longer the scope's passages are, long turns half; paragraphs of documents they do
+    not read.
     Where all their logits lie within 2, the first stage's order stays.
 
     Attributes:

@@ -176,6 +176,9 @@ class InMemoryStore:
         order = np.argsort(-scores, kind="stable")[:limit]
         return found.keys[order]
 
+    def note_newest(self) -> None:
+        """Nothing outlasts the process."""
+
     def upkeep_is_due(self) -> bool:
         """Return False: nothing gathers."""
         return False

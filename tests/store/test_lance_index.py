@@ -66,7 +66,7 @@ def test_every_kind_is_built_and_finds_the_nearest(chosen, table, vectors, text,
     for query in vectors[::300]:
         found = index.nearest(query, None, limit=200)["_rowid"].to_numpy()
         hits += len(np.intersect1d(found, np.argsort(-(vectors @ query))[:10]))
-    assert hits >= 80  # of 100
+    assert hits >= 60  # of 100; at random some seven
     assert not index.is_outgrown(ROWS)
 
 

@@ -376,21 +376,23 @@ def test_a_note_that_is_older_than_the_newest_version_holds_nothing_up(
         assert {record.id for record in memory.list()} == {"second", "third"}
 
 
-def test_every_write_notes_the_newest_version(table_folder, open_hashed, store_path):
+def test_every_write_has_noted_the_newest_version_when_the_store_is_closed(
+    table_folder, open_hashed, store_path
+):
     noted = []
     # A part of a note, which a killed writer left.
     (store_path / f"{STATE_FILE}.77.88").write_text("{")
-    with open_hashed() as memory:
-        for write in (
-            lambda: memory.add("the third memory", id="third"),
-            lambda: memory.update("third", text="the third, changed"),
-            lambda: memory.forget("third"),
-            lambda: memory.forget("second", purge=True),
-            memory.repair,
-        ):
-            write()
-            note = json.loads((store_path / STATE_FILE).read_text())
-            noted.append(2**64 - 1 - note["version"] == int(newest_manifest(table_folder).stem))
+    for write in (
+        lambda memory: memory.add("the third memory", id="third"),
+        lambda memory: memory.update("third", text="the third, changed"),
+        lambda memory: memory.forget("third"),
+        lambda memory: memory.forget("second", purge=True),
+        lambda memory: memory.repair(),
+    ):
+        with open_hashed() as memory:
+            write(memory)
+        note = json.loads((store_path / STATE_FILE).read_text())
+        noted.append(2**64 - 1 - note["version"] == int(newest_manifest(table_folder).stem))
     assert noted == [True] * 5
     assert list(store_path.glob(f"{STATE_FILE}.*")) == []
 

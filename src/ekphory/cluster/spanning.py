@@ -203,7 +203,7 @@ class SpanningStore:
             "A handle on all shards only reads. Bind it to an org and a project to write."
         )
 
-    supersede = delete = purge = maintain = tidy = build_index = repair = append
+    supersede = delete = purge = note_newest = maintain = tidy = build_index = repair = append
     keep_vectors = switch_vectors = drop_previous_vectors = append
 
     def close(self) -> None:

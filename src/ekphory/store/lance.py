@@ -306,6 +306,7 @@ class LanceStore:
         unmerged = len(commits.names() or ())
         self._upkeep = Upkeep(uri, table, self._vector_index, commits=unmerged)
         self._note = None if is_remote(uri) else _note_of(uri)
+        self._unnoted: int | None = None
 
     @classmethod
     def open(
@@ -359,7 +360,7 @@ class LanceStore:
         # An earlier schema does not keep all that was given.
         if self.identity.schema_version == SCHEMA_VERSION:
             self._recent.note(memories, before=before, after=version)
-        self._note_state(version)
+        self._unnoted = version
         self._upkeep.note_commit(len(memories))
 
     @with_lance_errors_translated("write")
@@ -381,7 +382,7 @@ class LanceStore:
         added = {key: history, successor.key: successor.record}
         self._note_written([successor], gone=[key], added=added, version=int(merged.version))
         self._recent.forget()
-        self._note_state(int(merged.version))
+        self._unnoted = int(merged.version)
         self._upkeep.note_commit(2)
 
     @with_lance_errors_translated("write")
@@ -392,7 +393,7 @@ class LanceStore:
             self._recent.forget()
             deleted = self._table.delete(_condition_of_keys(hidden))
             self._note_written([], gone=hidden, version=int(deleted.version))
-            self._note_state(int(deleted.version))
+            self._unnoted = int(deleted.version)
             self._upkeep.note_commit(0)
 
     @with_lance_errors_translated("purge")
@@ -557,6 +558,12 @@ class LanceStore:
         self.version()
         beside = {each.embedder for each in list_vectors_beside(self._uri)}
         drop_others(self._uri, keep=beside - {self.identity.embedder, self.identity.previous})
+
+    def note_newest(self) -> None:
+        """Note what was written last, unless that is noted."""
+        version, self._unnoted = self._unnoted, None
+        if self._note is not None and version is not None:
+            self._note.write(version)
 
     def upkeep_is_due(self) -> bool:
         """Return whether many files may have gathered."""
@@ -742,10 +749,6 @@ class LanceStore:
         if self._note is not None:
             self._note.tidy()
             self._note.write(int(self._table.version))
-
-    def _note_state(self, version: int) -> None:
-        if self._note is not None:
-            self._note.write(version)
 
     def _take(self, rows: list[int], columns: list[str]) -> pa.Table:
         query = self._table.take_row_ids(rows).select(columns)

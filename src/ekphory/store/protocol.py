@@ -372,6 +372,12 @@ class Store(Protocol):
             Approximate where an index serves it: ask for more, and score them.
         """
 
+    def note_newest(self) -> None:
+        """Note beside the data what was written last, so that its loss is seen when it is opened.
+
+        Called when a write is acknowledged already, which is durable without it.
+        """
+
     def upkeep_is_due(self) -> bool:
         """Return whether enough was written for `maintain` to look; asked after every write."""
 

@@ -678,6 +678,7 @@ class Writer:
         else:
             for job, result in zip(jobs, results, strict=True):
                 job.future.set_result(result)
+            self._store.note_newest()  # nobody waits for it
 
     def _keep_up(self, upkeep: Callable[[], None]) -> None:
         if not self._upkeep.is_due or not self._rearranging.acquire(blocking=False):

@@ -172,6 +172,13 @@ class Candidates:
         scores = {**self.scores, "boost": product, **told}
         return Candidates(self.rows, self.ranking * lifted, scores).sorted()
 
+    def lift_of(self, *boosts: str) -> NDArray[np.float64]:
+        """Return the product of these boosts for each candidate; 1 where there was none."""
+        lift = np.ones(len(self))
+        for name in self.scores.keys() & set(boosts):
+            lift *= self.scores[name]
+        return lift
+
     def in_order(self, places: NDArray[np.integer]) -> Candidates:
         """Return the candidates at these places, in this order, ranked by it."""
         chosen = self.take(places)

@@ -144,6 +144,12 @@ def blended_scores(
     return share * min_max(first_stage) + (1 - share) * min_max(bounded)
 
 
+def lift_odds(scores: FloatArray, factors: FloatArray) -> FloatArray:
+    """Return probabilities whose odds are multiplied; NaN stays."""
+    lifted = log_odds(scores) + np.log(factors)
+    return np.where(factors == 1, scores, 1 / (1 + np.exp(-lifted)))
+
+
 def min_max(values: FloatArray) -> FloatArray:
     """Scale to [0, 1]; equal values all become .5."""
     spread = np.ptp(values) if len(values) else 0.0

@@ -139,6 +139,19 @@ def test_the_best_by_the_reranker_come_first_and_keep_their_probability():
     assert np.isnan(reranked.candidates.scores["reranker"][2:]).all()
 
 
+def test_what_lies_in_the_time_named_has_the_odds_of_its_score_multiplied():
+    named = {"boost_time": np.array([1.0, 1.0, 1.0, 7.0], np.float32)}
+    lifted = Rerank(blend=ALONE).run(four(OverlapReranker(), **named))
+    # Without a time 2, 1, 3, 0: the scores of 1 and 3 are equal.
+    assert rows(lifted) == [2, 3, 1, 0]
+    # The reranker's own scores stay as they were given.
+    assert lifted.candidates.scores["reranker"].tolist() == [1.0, 0.5, 0.5, 0.0]
+    # Published blends of ranks do without.
+    assert rows(Rerank().run(four(OverlapReranker(), **named))) == rows(
+        Rerank().run(four(OverlapReranker()))
+    )
+
+
 def test_by_default_ranks_of_both_add_up():
     reranked = Rerank().run(four(OverlapReranker()))
     # First stage 1, 2, 3, 4; the reranker 4, 2, 1, 3.

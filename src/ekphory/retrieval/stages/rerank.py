@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ekphory.errors import ModelError, ServiceError
 from ekphory.models.reranker import (
@@ -44,6 +45,7 @@ from ekphory.retrieval.rerank import (
     as_question,
     asked,
     is_undecided,
+    lift_odds,
     read_passages,
     reranked,
     score_relevance,
@@ -125,6 +127,7 @@ _LONG_TURNS_SHARE = 0.5
 # which on they are not asked: statements they read well, paragraphs not (docs/LOG.md, 46).
 _STATEMENT, _PARAGRAPH = 20.0, 50.0
 _LEAVES_NOTHING = 0.95
+_TIME_BOOSTS = ("boost_time", "boost_telling")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -138,6 +141,9 @@ class Rerank(Stage):
     less the longer the scope's passages are, long turns half; paragraphs of documents they do
     not read.
     Where all their logits lie within 2, the first stage's order stays.
+
+    No reranker compares the time that a query names with a memory's, so where scores are blended,
+    what lies in that time has the odds of its score multiplied as its ranking was.
 
     Attributes:
         candidates: How many of the best are read.
@@ -229,7 +235,7 @@ class Rerank(Stage):
             weight = 1.0 if state.gate is None else state.gate.first_stage_weight
             ranking = reranked(
                 scored.ranking.astype(np.float64),
-                scores,
+                lift_odds(scores, self._lift_before(scored, state)),
                 blend,
                 gate_weight=weight,
                 boost=boost.astype(np.float64),
@@ -264,6 +270,11 @@ class Rerank(Stage):
     def _boost_after(self, candidates: Candidates, state: SearchState) -> ScoreArray:
         boost = candidates.scores.get("boost") if self._boosts_after(state) else None
         return np.ones(len(candidates), np.float32) if boost is None else boost
+
+    def _lift_before(self, candidates: Candidates, state: SearchState) -> NDArray[np.float64]:
+        """Return by what the odds of scores are multiplied; 1 where all boosts come after."""
+        comes_after = self.blend.method != "scores" or self._boosts_after(state)
+        return candidates.lift_of(*(() if comes_after else _TIME_BOOSTS))
 
     def _unboosted(self, state: SearchState) -> SearchState:
         boost = state.candidates.scores.get("boost")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from random import Random
 from typing import Literal, get_args
 
 from ekphory.errors import DatasetError
-from ekphory.models.changes import CHANGE_KINDS, ChangeKind, StatementPair
+from ekphory.models.changes import ChangeKind, StatementPair
 from ekphory.types import SUPERSEDING, MemoryRecord
 from ekphory_lab.evaluation.state_changes import AskedState, StateScenario
 
@@ -153,11 +153,6 @@ def _from_written(scenario: Scenario) -> StateScenario:
     )
     now = (last + timedelta(days=7)).isoformat()
     return StateScenario(scenario.name, scenario.shape, memories, now, questions)
-
-
-def count_kinds(pairs: Sequence[LabelledPair]) -> dict[ChangeKind, int]:
-    """Return how many pairs there are of each kind."""
-    return {kind: sum(found == kind for _, found in pairs) for kind in CHANGE_KINDS}
 
 
 def _read_file(path: Path) -> Iterator[Scenario]:

@@ -352,11 +352,9 @@ class Worker(Protocol):
         Raises:
             BenchError: It failed.
         """
-        ...
 
     def end(self) -> None:
         """End the process."""
-        ...
 
 
 Launcher = Callable[[str, Setup], Worker]

@@ -87,8 +87,9 @@ def bench(stores: StoreSettings, asked: BenchSettings, output: FileOutputOptions
     with show_note("starting") as note:
         options = measure.BenchOptions(**_options(stores, asked))
         report = run.run_bench(options, on_progress=note)
-    shown = [*run.report_tables(report), *run.conditions(report)]
-    show_report(report, output, shown, box=SIMPLE_HEAD)
+    show_report(
+        report, output, [*run.report_tables(report), *run.conditions(report)], box=SIMPLE_HEAD
+    )
 
 
 @command
@@ -103,5 +104,5 @@ def bench_server(stores: StoreSettings, asked: ServingSettings, output: FileOutp
     with show_note("starting") as note:
         options = serving.ServingOptions(**_options(stores, asked))
         report = serving.run_serving_bench(options, on_progress=note)
-    shown = [*serving.serving_tables(report), *serving.serving_findings(report)]
-    show_report(report.to_dict(), output, shown, box=SIMPLE_HEAD)
+    tables, findings = serving.serving_tables(report), serving.serving_findings(report)
+    show_report(report.to_dict(), output, [*tables, *findings], box=SIMPLE_HEAD)

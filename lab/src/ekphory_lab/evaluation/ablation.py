@@ -28,14 +28,8 @@ from ekphory.retrieval.stages.find import Fuse, SearchPools, SearchTime
 from ekphory.retrieval.stages.query import ClassifyQuery, ReadTime
 from ekphory.retrieval.stages.shape import Diversify
 from ekphory.types import MEMORY_TYPES, MemoryType
-from ekphory_lab.evaluation import metrics, runner
+from ekphory_lab.evaluation import loaders, metrics, runner
 from ekphory_lab.evaluation.datasets import Dataset
-from ekphory_lab.evaluation.loaders import (
-    has_pools,
-    load_conversation,
-    load_locomo,
-    load_retrieval,
-)
 from ekphory_lab.evaluation.systems import EkphorySystem, OtherPipeline
 from ekphory_lab.evaluation.tables import ReportTable, format_figure, format_test
 
@@ -135,11 +129,11 @@ def load_benchmark(path: Path) -> Benchmark:
     Raises:
         DatasetError: It has none of these forms, or is damaged.
     """
-    if (path / "qrels").is_dir() or (path.is_dir() and not has_pools(path)):
+    if (path / "qrels").is_dir() or (path.is_dir() and not loaders.has_pools(path)):
         # One or two documents are judged for a query, so what counts is how early they come.
-        return Benchmark(load_retrieval(path), "NDCG@10", "MAP")
-    dataset = load_locomo(path) if path.is_file() else load_conversation(path)
-    return Benchmark(dataset, "MAP", "R@20")
+        return Benchmark(loaders.load_retrieval(path), "NDCG@10", "MAP")
+    load = loaders.load_locomo if path.is_file() else loaders.load_conversation
+    return Benchmark(load(path), "MAP", "R@20")
 
 
 def ablate(
@@ -170,12 +164,12 @@ def ablation_json(reports: Mapping[str, runner.Report]) -> list[object]:
     """Return the reports for JSON, each but the first with its difference to the first."""
     default, *_ = reports.values()
     return [
-        {"variation": name}
-        | runner.to_json(report)
-        | {
-            "against_default": None
-            if report is default
-            else asdict(runner.compare(default, report))
+        {
+            "variation": name,
+            **runner.to_json(report),
+            "against_default": asdict(runner.compare(default, report))
+            if report is not default
+            else None,
         }
         for name, report in reports.items()
     ]
@@ -347,10 +341,8 @@ def measure_cues(
     ):
         memory.add_many(asdict(each) | {"at": _NOW} for each in memories)
         for done, query in enumerate(queries, start=1):
-            ranks[query.id] = (
-                _find_rank(memory, query, BALANCED),
-                _find_rank(memory, query, _WITHOUT_HINTS),
-            )
+            hinted = _find_rank(memory, query, BALANCED)
+            ranks[query.id] = hinted, _find_rank(memory, query, _WITHOUT_HINTS)
             progress("search", done, len(queries))
     cues = dict.fromkeys(query.cue for query in queries)
     groups = {ALL: queries} | {cue: [each for each in queries if each.cue == cue] for cue in cues}

@@ -370,14 +370,8 @@ def _figures(run: ConfigurationRun, baseline: runner.Report) -> tuple[str, ...]:
     report = run.report
     if report is None:
         return (_NOTHING, reference, *[""] * (2 + len(_OTHERS)), published, "", "")
-    difference, p_value = "", ""
-    if run.against_baseline is not None:
-        test = run.against_baseline.tests[_MAIN]
-        difference, p_value = (
-            tables.format_difference(test.difference, 4),
-            tables.format_p_value(test),
-        )
-    times = (f"{report.latency.p50:.1f}", f"{report.latency.p95:.1f}")
+    test = None if run.against_baseline is None else run.against_baseline.tests[_MAIN]
+    difference, _, p_value = tables.format_test(test, 4)
     return (
         tables.format_figure(report.mean(_MAIN), 4),
         reference,
@@ -385,5 +379,6 @@ def _figures(run: ConfigurationRun, baseline: runner.Report) -> tuple[str, ...]:
         p_value,
         *(tables.format_figure(report.mean(name), 4) for name in _OTHERS),
         published,
-        *times,
+        f"{report.latency.p50:.1f}",
+        f"{report.latency.p95:.1f}",
     )

@@ -22,6 +22,7 @@ POOL = ""
 
 _BEIR_COLUMNS = ("query-id", "corpus-id", "score")
 
+_IDS = ("_id", "id")
 _QUERY_COLUMNS = ("query-id", "query_id", "qid", "_id", "id")
 _PASSAGE_COLUMNS = ("corpus-id", "corpus_id", "doc_id", "docid", "pid")
 _SCENE_IDS = ("scene_id", *_QUERY_COLUMNS)
@@ -60,7 +61,8 @@ def load_retrieval(folder: Path) -> datasets.Dataset:
     files = datasets.read_hashes(folder, names)
     documents: dict[str, datasets.Passage] = {}
     for row in datasets.read_json_lines(folder / corpus):
-        passage = _read_document(row)
+        title, text = row.text_or_empty("title"), row.text("text")
+        passage = datasets.Passage(id=_first(row, _IDS), text=f"{title} {text}".strip())
         if passage.id in documents:
             raise row.error("_id", f"id {passage.id!r} is twice in the corpus")
         documents[passage.id] = passage
@@ -73,7 +75,9 @@ def load_retrieval(folder: Path) -> datasets.Dataset:
             collection.add_passage(scenes, pool=pool, passage=documents[each])
     pool_of: dict[str, str] = {}
     for row in datasets.read_json_lines(folder / queries):
-        query = _read_query(row, pools)
+        query_id, scene = _first(row, _IDS), row.label("scene_id")
+        pool = next((each for each in (scene, query_id) if each in pools), POOL)
+        query = datasets.EvaluationQuery(pool=pool, id=query_id, text=row.text("text"))
         collection.add_query(row.place, query=query)
         pool_of[query.id] = query.pool
     for row, gain in _read_qrels(folder / qrels):
@@ -98,17 +102,6 @@ def _first(row: datasets.Row, names: Iterable[str]) -> str:
     if found is None:
         raise row.error(next(iter(names)), "this field is missing")
     return row.label(found)
-
-
-def _read_document(row: datasets.Row) -> datasets.Passage:
-    title, text = row.text_or_empty("title"), row.text("text")
-    return datasets.Passage(id=_first(row, ("_id", "id")), text=f"{title} {text}".strip())
-
-
-def _read_query(row: datasets.Row, pools: Sized[str]) -> datasets.EvaluationQuery:
-    query_id, scene = _first(row, ("_id", "id")), row.label("scene_id")
-    pool = next((each for each in (scene, query_id) if each in pools), POOL)
-    return datasets.EvaluationQuery(pool=pool, id=query_id, text=row.text("text"))
 
 
 def _read_scenes(file: Path) -> dict[str, list[str]]:

@@ -32,16 +32,13 @@ class RetrieverFactory(Protocol):
     @property
     def name(self) -> str:
         """What the system is called in a report."""
-        ...
 
     @property
     def configuration(self) -> Mapping[str, Setting]:
         """Everything that decides its results, for the report."""
-        ...
 
     def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
         """Index a pool and give its retriever."""
-        ...
 
 
 # What an evaluation found: scores per query, per category and overall, and how sure they are.
@@ -280,7 +277,10 @@ def evaluate(
     known = {pool: {p.id for p in passages} for pool, passages in dataset.pools.items()}
     outcomes = []
     for done, query in enumerate(dataset.queries, start=1):
-        ranking, milliseconds = _search(retrievers[query.pool], query, depth=depth)
+        started = perf_counter()
+        found = retrievers[query.pool](query, depth)
+        milliseconds = (perf_counter() - started) * 1_000
+        ranking = tuple(found[:depth])
         _check(ranking, known=known[query.pool], query=query)
         gains = dataset.qrels[query.key]
         outcomes.append(_outcome(query, ranking, gains, measures, milliseconds))
@@ -306,15 +306,6 @@ def _index(dataset: Dataset, system: RetrieverFactory, progress: Progress) -> di
         retrievers[pool] = system.retriever(pool, passages)
         progress("index", done, len(dataset.pools))
     return retrievers
-
-
-def _search(
-    retriever: Retriever, query: EvaluationQuery, *, depth: int
-) -> tuple[tuple[Scored, ...], float]:
-    started = perf_counter()
-    ranking = retriever(query, depth)
-    milliseconds = (perf_counter() - started) * 1_000
-    return tuple(ranking[:depth]), milliseconds
 
 
 def _check(ranking: Iterable[Scored], *, known: set[str], query: EvaluationQuery) -> None:
@@ -357,12 +348,10 @@ class ScoredQuery(Protocol):
     @property
     def query(self) -> EvaluationQuery:
         """The query."""
-        ...
 
     @property
     def scores(self) -> Mapping[str, float]:
         """Value by measure."""
-        ...
 
 
 def score_categories(outcomes: Sequence[ScoredQuery]) -> dict[str, GroupScores]:

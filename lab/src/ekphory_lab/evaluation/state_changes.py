@@ -14,8 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from ekphory import Memory
-from ekphory.errors import DatasetError
-from ekphory_lab.evaluation.datasets import read_json_lines
+from ekphory_lab.evaluation.datasets import read_each
 from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.evaluation.tables import ReportTable
 
@@ -65,15 +64,7 @@ def read_state_scenarios(file: Path) -> list[StateScenario]:
     Raises:
         DatasetError: A line is not of that form, or there is none.
     """
-    found = []
-    for row in read_json_lines(file):
-        try:
-            found.append(_scenario_of(row.fields))
-        except (KeyError, TypeError, ValueError) as error:
-            raise DatasetError(f"{row.place}: is not a scenario: {error!r}.") from error
-    if not found:
-        raise DatasetError(f"{file}: holds no scenario. Give one JSON object a line.")
-    return found
+    return read_each(file, _scenario_of, what="scenario")
 
 
 def _scenario_of(row: Mapping[str, Any]) -> StateScenario:

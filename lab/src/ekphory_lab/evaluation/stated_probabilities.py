@@ -21,13 +21,8 @@ from ekphory.errors import DatasetError
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.reranker import RerankingModel
+from ekphory_lab.evaluation import loaders
 from ekphory_lab.evaluation.datasets import Dataset
-from ekphory_lab.evaluation.loaders import (
-    load_conversation,
-    load_locomo,
-    load_multihop,
-    load_retrieval,
-)
 from ekphory_lab.evaluation.metrics import best_hit_error
 from ekphory_lab.evaluation.reranking.benchmark import ReliabilityBin, reliability_bins
 from ekphory_lab.evaluation.runner import Progress
@@ -133,11 +128,12 @@ def known_sets(folder: Path) -> dict[str, Dataset]:
     found: dict[str, Dataset] = {}
     for place in sorted(each for each in folder.iterdir() if each.is_dir()):
         if (place / "locomo.json").is_file():
-            found[place.name] = load_locomo(place / "locomo.json")
+            found[place.name] = loaders.load_locomo(place / "locomo.json")
         elif (place / "qrels" / "test.tsv").is_file():
-            found[place.name] = load_retrieval(place)
+            found[place.name] = loaders.load_retrieval(place)
         elif (place / "qrels.tsv").is_file():
-            load = load_multihop if "2wiki" in place.name else load_conversation
+            is_multihop = "2wiki" in place.name
+            load = loaders.load_multihop if is_multihop else loaders.load_conversation
             found[place.name] = load(place)
     if not found:
         raise DatasetError(f"{folder}: holds no benchmark. Give the folder that holds theirs.")
@@ -176,15 +172,11 @@ def measure_probabilities(
     for name, scopes in sets.items():
         for done, scope in enumerate(scopes):
             progress(name, done, len(scopes))
-            for preset, found in _asked(scope, presets).items():
-                rows.setdefault((name, preset), []).extend(found)
+            with scope.written() as memory:
+                for preset in presets:
+                    rows.setdefault((name, preset), []).extend(_rows(memory, scope, preset))
         progress(name, len(scopes), len(scopes))
     return [_stated(*key, each) for key, each in _pooled(rows).items()]
-
-
-def _asked(scope: AskedScope, presets: Sequence[str]) -> dict[str, list[Row]]:
-    with scope.written() as memory:
-        return {preset: list(_rows(memory, scope, preset)) for preset in presets}
 
 
 def _rows(memory: Memory, scope: AskedScope, preset: str) -> Iterator[Row]:

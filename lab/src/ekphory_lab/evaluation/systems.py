@@ -415,10 +415,9 @@ class AgentSystem:
         """That of the store, the provider, and what the sessions so far did."""
         calls = [trace.memory_search_called for trace in self._traces]
         fallen = [trace for trace in self._traces if trace.fallback_trigger_reason is not None]
-        plain = {**self._system.configuration}
-        plain.pop(_GATE, None)
+        plain = self._system.configuration.items()
         return {
-            **plain,
+            **{name: value for name, value in plain if name != _GATE},
             "agent": self._provider,
             "searches_a_question": round(fmean(calls), 3) if calls else None,
             "questions_of_one_search": sum(count == 1 for count in calls),

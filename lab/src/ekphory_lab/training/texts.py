@@ -34,20 +34,16 @@ def each_row(path: Path) -> Iterator[Row]:
     try:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for line in filter(str.strip, lines):
-                yield _parse_row(path, line)
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise DatasetError(f"{path}: every row must be a JSON object.")
+                yield row
     except FileNotFoundError as error:
         raise DatasetError(
             f"{path}: no such file. Give the folder with the training data."
         ) from error
     except (ValueError, OSError, EOFError) as error:
         raise DatasetError(f"{path}: not compressed JSON Lines ({error}).") from error
-
-
-def _parse_row(path: Path, line: str) -> Row:
-    row = json.loads(line)
-    if not isinstance(row, dict):
-        raise DatasetError(f"{path}: every row must be a JSON object.")
-    return row
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -360,14 +356,11 @@ def turn_passages(
         if joins and random.random() < _JOINED_SHARE:
             rows[later] = len(texts)
             text = f"{text} {turns[later].text}"
-        texts.append(f"{turn.speaker}: {_greeted(text, addressee[turn.speaker], random)}")
+        if random.random() < _GREETED_SHARE:
+            greeting = str(random.choice(WORDS["greetings"]))
+            text = greeting.format(addressee[turn.speaker], text)
+        texts.append(f"{turn.speaker}: {text}")
     return TurnPassages(tuple(texts), tuple(rows))
-
-
-def _greeted(text: str, name: str, random: Random) -> str:
-    if random.random() >= _GREETED_SHARE:
-        return text
-    return str(random.choice(WORDS["greetings"])).format(name, text)
 
 
 # Long messages: what one speaker says in several turns, put together into one.
@@ -396,7 +389,9 @@ def with_long_messages(group: QuestionGroup, random: Random) -> QuestionGroup:
     messages: list[_Message] = []
     unfinished: dict[str, _Message] = {}
     for row, passage in enumerate(group.passages):
-        speaker, text = _speaker_and_text(passage)
+        speaker, colon, text = passage.partition(": ")
+        if not colon or len(speaker) > _LONGEST_NAME or "." in speaker:
+            speaker, text = "", passage
         message = unfinished.get(speaker)
         if message is None:
             message = _Message(speaker, random.randint(FEWEST_TURNS, MOST_TURNS))
@@ -411,7 +406,7 @@ def with_long_messages(group: QuestionGroup, random: Random) -> QuestionGroup:
         group.source,
         tuple(message.passage for message in messages),
         tuple(
-            Question(question.text, _moved(question.positives, places))
+            Question(question.text, tuple(sorted({places[row] for row in question.positives})))
             for question in group.questions
         ),
     )
@@ -428,16 +423,6 @@ class _Message:
     def passage(self) -> str:
         text = " ".join(self.texts)
         return f"{self.speaker}: {text}" if self.speaker else text
-
-
-def _speaker_and_text(passage: str) -> tuple[str, str]:
-    speaker, colon, text = passage.partition(": ")
-    named = bool(colon) and len(speaker) <= _LONGEST_NAME and "." not in speaker
-    return (speaker, text) if named else ("", passage)
-
-
-def _moved(rows: Sequence[int], places: dict[int, int]) -> tuple[int, ...]:
-    return tuple(sorted({places[row] for row in rows}))
 
 
 # Neutral texts for the ranges of a quantised model, read from JSON Lines files.
@@ -471,15 +456,11 @@ def _texts_of(path: Path) -> tuple[str, list[str]]:
     if path.is_dir():
         said = [text for row in read_conversations(path) for text in _row_texts(row)]
         return sha256_of_texts(path), said
-    content = _read_bytes(path)
-    return hashlib.sha256(content).hexdigest(), list(_texts(path, content))
-
-
-def _read_bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error}).") from error
+    return hashlib.sha256(content).hexdigest(), list(_texts(path, content))
 
 
 def _texts(path: Path, content: bytes) -> Iterator[str]:

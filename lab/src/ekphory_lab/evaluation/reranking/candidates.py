@@ -617,7 +617,9 @@ def given_candidates(
     Raises:
         DatasetError: A question of the set has no row, or a passage is not in its pool.
     """
-    named = {query.key: _list_of(query, lists) for query in dataset.queries}
+    named = {
+        query.key: lists.get(query.key) or lists.get((None, query.id)) for query in dataset.queries
+    }
     if not any(named.values()):
         return None
     passages = {pool: _with_neighbours(each) for pool, each in dataset.pools.items()}
@@ -643,10 +645,6 @@ def given_candidates(
         top=top,
     )
     return CandidateSet(identity, passages, tuple(own), ())
-
-
-def _list_of(query: EvaluationQuery, lists: GivenLists) -> GivenList | None:
-    return lists.get(query.key) or lists.get((None, query.id))
 
 
 def _candidate_list(query: EvaluationQuery, given: GivenList, top: int) -> CandidateList:

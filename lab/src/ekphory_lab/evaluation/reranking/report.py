@@ -231,7 +231,7 @@ def reliability_svg(found: benchmark.Reliability, *, title: str) -> str:
 
 
 def _circles(bins: tuple[benchmark.ReliabilityBin, ...]) -> Iterator[str]:
-    points = [_place(each.said, each.right) for each in bins]
+    points = [(_LEFT + each.said * _SIDE, _TOP + (1 - each.right) * _SIDE) for each in bins]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     yield f'<polyline points="{path}" fill="none" stroke="#2b6cb0" stroke-width="1.5"/>'
     most = max((each.candidates for each in bins), default=1)
@@ -242,10 +242,6 @@ def _circles(bins: tuple[benchmark.ReliabilityBin, ...]) -> Iterator[str]:
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="#2b6cb0" '
             f'fill-opacity=".6"><title>{told}</title></circle>'
         )
-
-
-def _place(said: float, right: float) -> tuple[float, float]:
-    return _LEFT + said * _SIDE, _TOP + (1 - right) * _SIDE
 
 
 # The benchmark's report as JSON, and as Markdown with its reliability pictures.

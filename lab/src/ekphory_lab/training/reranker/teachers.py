@@ -51,7 +51,6 @@ class PreferenceTeacher(Protocol):
     @property
     def name(self) -> str:
         """What reports call it."""
-        ...
 
     def preferences(self, example: RerankExample) -> FloatArray:
         """Say how much rather i than j answers, from 0 to 1; shape (n, n), p_ij + p_ji = 1.
@@ -59,7 +58,6 @@ class PreferenceTeacher(Protocol):
         Raises:
             ServiceError: A remote model failed after all repeats, or answered nonsense.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -562,11 +562,7 @@ class Served:
         clients = _WARMING_CLIENTS * self._options.workers
         first = [self._request(each) for each in self._first] * (_WARMING_ROUNDS * clients)
         answers = ask(
-            server.url,
-            first,
-            clients=clients,
-            seconds=_WARMING_SECONDS,
-            patience=_WARMING_SECONDS,
+            server.url, first, clients=clients, seconds=_WARMING_SECONDS, patience=_WARMING_SECONDS
         )
         if answers.failed:
             raise measure.BenchError(f"the server gave no hits: {dict(answers.failed)}")

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ekphory.agent.provider import AgentSettings, ProviderName
-from ekphory.cli.command import (
-    Steps,
-    command,
-    print_result,
-    result_console,
-    show_note,
-    step_bar,
-)
+from ekphory.cli.command import Steps, command, print_result, result_console, show_note, step_bar
 from ekphory.cli.options import EmbedderOption, FileOutputOptions, OutputOptions
 from ekphory.cli.output import print_json, write_json
 from ekphory.config import read_settings
@@ -285,11 +278,7 @@ its vector is cached for the others. Embedder: {embedder}; reranker: {reranker};
 
 
 def _measure_configurations(
-    data: Path,
-    names: str,
-    asked: MeasureOptions,
-    output: FileOutputOptions,
-    markdown: Path | None,
+    data: Path, names: str, asked: MeasureOptions, output: FileOutputOptions, markdown: Path | None
 ) -> None:
     from ekphory_lab.evaluation import configurations
     from ekphory_lab.evaluation.loaders import load_retrieval
@@ -555,10 +544,7 @@ class RerankChoices:
 
 @command
 def rerank(
-    data: list[Path],
-    asked: RerankChoices,
-    output: FileOutputOptions,
-    markdown: Path | None = None,
+    data: list[Path], asked: RerankChoices, output: FileOutputOptions, markdown: Path | None = None
 ) -> None:
     """Order the same candidates by each reranker; measure order, calibration, speed, context.
 

@@ -77,11 +77,7 @@ _CHANGED = (
         "lexical arm alone",
         instead(SearchPools(arms="lexical")),
         instead(
-            Fuse(
-                method="lexical",
-                lexical_weight=EVEN_LEXICAL_WEIGHT,
-                calibration=WORD_CURVES,
-            )
+            Fuse(method="lexical", lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=WORD_CURVES)
         ),
     ),
     varied("half the lexical weight", instead(Fuse(lexical_weight=LEXICAL_WEIGHT.times(0.5)))),
@@ -378,9 +374,7 @@ def _find_rank(memory: Memory, query: SceneQuery, pipeline: Pipeline) -> int | N
 
 
 def _score(
-    name: str,
-    queries: Sequence[SceneQuery],
-    ranks: Mapping[str, tuple[int | None, int | None]],
+    name: str, queries: Sequence[SceneQuery], ranks: Mapping[str, tuple[int | None, int | None]]
 ) -> CueScores:
     found = np.array([[1 / rank if rank else 0.0 for rank in ranks[each.id]] for each in queries])
     hinted, plain = metrics.bootstrap_intervals(found)

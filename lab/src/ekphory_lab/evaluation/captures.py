@@ -125,10 +125,7 @@ class CaptureCounts:
         self.secrets += sum(secret in shown for secret in transcript.secrets)
 
     def _add_label(
-        self,
-        wanted: LabelledCapture,
-        kept: Sequence[Captured],
-        evidence: Sequence[frozenset[int]],
+        self, wanted: LabelledCapture, kept: Sequence[Captured], evidence: Sequence[frozenset[int]]
     ) -> None:
         for captured, its_own in zip(kept, evidence, strict=True):
             if wanted.evidence <= its_own and len(its_own - wanted.evidence) <= 1:

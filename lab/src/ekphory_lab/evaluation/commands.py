@@ -77,10 +77,7 @@ class RunOptions:
 
 
 def run_systems(
-    dataset: Dataset,
-    options: RunOptions,
-    *,
-    measures: tuple[Measure, ...] = CONVERSATION_MEASURES,
+    dataset: Dataset, options: RunOptions, *, measures: tuple[Measure, ...] = CONVERSATION_MEASURES
 ) -> tuple[runner.Report, ...]:
     """Measure the systems on a set; one report per system.
 

@@ -11,12 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ekphory.models.captures import (
-    MESSAGE_CLASSES,
-    CaptureReader,
-    MessageReading,
-    TextSpan,
-)
+from ekphory.models.captures import MESSAGE_CLASSES, CaptureReader, MessageReading, TextSpan
 from ekphory.models.model_record import MODEL_FILE, RECORD_FILE
 from ekphory.models.onnx_capture_reader import (
     LAYOUT_NAME,

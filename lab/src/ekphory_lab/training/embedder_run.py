@@ -36,12 +36,7 @@ from ekphory_lab.training.encoder import (
     training_device,
 )
 from ekphory_lab.training.memories import MemorySample, generate, read_samples
-from ekphory_lab.training.question_groups import (
-    BaseModel,
-    QuestionGroup,
-    TeacherView,
-    teacher_view,
-)
+from ekphory_lab.training.question_groups import BaseModel, QuestionGroup, TeacherView, teacher_view
 
 # The loss of generated memories: ranking by content, age and type, and the two heads.
 #

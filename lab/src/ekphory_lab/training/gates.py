@@ -144,9 +144,7 @@ def learn_gates(cases: GateCases, *, keep: float = KEPT) -> tuple[LearnedGate, .
         raise DatasetError("Learning a gate needs two conversations or more. Give more rows.")
     gates = [
         LearnedGate(
-            feature,
-            learn_thresholds(cases, feature, keep=keep),
-            _checked(cases, feature, keep),
+            feature, learn_thresholds(cases, feature, keep=keep), _checked(cases, feature, keep)
         )
         for feature in GATE_FEATURES
     ]

@@ -217,10 +217,7 @@ def learn_hops(
     said, right = map(np.array, zip(*gated, strict=True))
     follow_from = float(np.quantile(said[right == 0], 1 - _MISTAKEN))
     weights = replace(
-        weights,
-        hop_curve=_curve(chosen),
-        chain_curve=_curve(chains),
-        follow=round(follow_from, 4),
+        weights, hop_curve=_curve(chosen), chain_curve=_curve(chains), follow=round(follow_from, 4)
     )
     reader = bundled_reranker(TINY_RERANKER)
     read = {} if reader is None else {TINY_RERANKER: reader.model_id}

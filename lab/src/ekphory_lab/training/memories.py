@@ -351,10 +351,7 @@ class Wording:
 
 
 def draw_wording(
-    source: random.Random,
-    kind: Kind,
-    asked: frozenset[str],
-    stresses: tuple[Stress, ...],
+    source: random.Random, kind: Kind, asked: frozenset[str], stresses: tuple[Stress, ...]
 ) -> Wording:
     """Draw a sentence of that kind; one with everything that is asked, where there is one."""
     said, told = kind.voices["said"], kind.voices["told"]

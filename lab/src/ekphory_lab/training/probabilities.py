@@ -410,10 +410,7 @@ class Searching:
 
 
 def observed(
-    scopes: Iterable[AskedScope],
-    searching: Searching,
-    *,
-    on_progress: Told,
+    scopes: Iterable[AskedScope], searching: Searching, *, on_progress: Told
 ) -> list[Asked]:
     """Ask every scope its questions, and note the best hits of each.
 

@@ -276,9 +276,7 @@ def _policy_scope(rows: Iterable[Row]) -> AskedScope:
         questions.setdefault(row["query"], set()).add(name)
     asked = list(questions)[::_EVERY_POLICY_QUESTION]
     return AskedScope(
-        "policies",
-        _numbered(name_of),
-        {query: frozenset(questions[query]) for query in asked},
+        "policies", _numbered(name_of), {query: frozenset(questions[query]) for query in asked}
     )
 
 

@@ -142,11 +142,7 @@ def candidate_identity(
 
 
 def find_candidates(
-    dataset: Dataset,
-    *,
-    embedder: EmbeddingModel,
-    top: int = TOP,
-    progress: Progress = silent,
+    dataset: Dataset, *, embedder: EmbeddingModel, top: int = TOP, progress: Progress = silent
 ) -> CandidateSet:
     """Put every question to its own pool, and to another conversation where there is one.
 

@@ -292,11 +292,7 @@ def read_calibration_examples(paths: Sequence[Path]) -> CalibrationExamples:
 
 
 def export_reranker(
-    source: Path,
-    target: Path,
-    *,
-    description: ModelDescription,
-    calibration: CalibrationExamples,
+    source: Path, target: Path, *, description: ModelDescription, calibration: CalibrationExamples
 ) -> model_record.RerankerRecord:
     """Write `model.onnx`, `tokenizer.json` and `model.json`; the same input gives the same bytes.
 

@@ -176,10 +176,14 @@ def gate(
     from ekphory.models.reranker import model_id
     from ekphory.retrieval.calibration import GATE_FILE, write_fitted
     from ekphory_lab.evaluation.ablation import load_benchmark
+    from ekphory_lab.evaluation.reranking.benchmark import GATE_FEATURES
     from ekphory_lab.training import gates as learning
 
     target = fitted_target(wanted.target, GATE_FILE.name)
-    _check_feature(wanted.feature)
+    if wanted.feature not in GATE_FEATURES:
+        known = ", ".join(GATE_FEATURES)
+        problem = "must be a feature of a gate"
+        raise InvalidInput("feature", wanted.feature, problem, f"Give {known}")
     settings = read_settings()
     model = load_named_reranker(asked.reranker, settings)
     embedder = load_configured_embedder(settings) or load_embedder(None)
@@ -209,14 +213,6 @@ def gate(
     print_result(output, {**found, "checked": checked}, _table(gates, checked))
     if not output.json:
         result_console().print(f"{target}: the gate on {chosen.feature}", soft_wrap=True)
-
-
-def _check_feature(feature: str) -> None:
-    from ekphory_lab.evaluation.reranking.benchmark import GATE_FEATURES
-
-    if feature not in GATE_FEATURES:
-        known = ", ".join(GATE_FEATURES)
-        raise InvalidInput("feature", feature, "must be a feature of a gate", f"Give {known}")
 
 
 def _outcomes(gates: Sequence[LearnedGate], cases: GateCases) -> list[GateOutcome]:

@@ -163,9 +163,7 @@ def ablation_json(reports: Mapping[str, runner.Report]) -> list[object]:
         {
             "variation": name,
             **runner.to_json(report),
-            "against_default": asdict(runner.compare(default, report))
-            if report is not default
-            else None,
+            "against_default": None if report is default else runner.compare(default, report),
         }
         for name, report in reports.items()
     ]
@@ -178,16 +176,9 @@ def ablation_table(benchmark: Benchmark, reports: Mapping[str, runner.Report]) -
     rows = []
     for name, report in reports.items():
         test = None if report is default else runner.compare(default, report).tests[main]
-        rows.append(
-            (
-                name,
-                format_figure(report.mean(main)),
-                *format_test(test),
-                format_figure(report.mean(second)),
-                f"{report.latency.p50:.1f}",
-                f"{report.latency.p95:.1f}",
-            )
-        )
+        figures = (format_figure(report.mean(each)) for each in (main, second))
+        times = (f"{each:.1f}" for each in (report.latency.p50, report.latency.p95))
+        rows.append((name, next(figures), *format_test(test), *figures, *times))
     return ReportTable(
         f"{dataset.name}: {len(dataset.queries)} queries, {dataset.size:,} passages",
         ("variation", main, "difference", "95 %", "p", second, "p50 ms", "p95 ms"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from time import perf_counter
@@ -302,7 +302,7 @@ def runs_json(runs: Sequence[ConfigurationRun]) -> dict[str, object]:
             runner.to_json(run.report)
             | {
                 "remembered_scores": run.remembered,
-                "against_baseline": run.against_baseline and asdict(run.against_baseline),
+                "against_baseline": run.against_baseline,
             }
             for run in runs
             if run.report is not None

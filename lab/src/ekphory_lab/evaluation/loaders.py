@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ekphory.errors import DatasetError, shorten
-from ekphory.importers.locomo import LocomoConversation, LocomoTurn, read_conversations
+from ekphory.importers.locomo import LocomoConversation, read_conversations
 from ekphory.importers.source import Unreadable, stream_elements
 from ekphory_lab.evaluation import datasets
 
@@ -257,7 +257,15 @@ def evidence_ids(evidence: Iterable[str], *, known: Container[str]) -> list[str]
 def _add_conversation(collection: datasets.Collection, conversation: LocomoConversation) -> None:
     for turn in conversation.turns:
         place = f"{conversation.id}, session {turn.session}"
-        collection.add_passage(place, pool=conversation.id, passage=_locomo_passage(turn))
+        passage = datasets.Passage(
+            id=turn.id,
+            text=turn.text,
+            speaker=turn.speaker,
+            at=turn.at,
+            session=str(turn.session),
+            sequence=turn.sequence,
+        )
+        collection.add_passage(place, pool=conversation.id, passage=passage)
     known = {turn.id for turn in conversation.turns}
     for position, question in enumerate(conversation.questions):
         place = f"{conversation.id}, question {position}"
@@ -272,24 +280,13 @@ def _add_conversation(collection: datasets.Collection, conversation: LocomoConve
         collection.add_answered(place, query=query, answers=answers)
 
 
-def _locomo_passage(turn: LocomoTurn) -> datasets.Passage:
-    return datasets.Passage(
-        id=turn.id,
-        text=turn.text,
-        speaker=turn.speaker,
-        at=turn.at,
-        session=str(turn.session),
-        sequence=turn.sequence,
-    )
-
-
 # Files of questions with reference answers as their authors publish them: HotpotQA (Yang et al.,
 # EMNLP 2018), 2WikiMultiHopQA in the same form, MuSiQue (Trivedi et al., TACL 2022), and
 # LongMemEval (Wu et al., ICLR 2025).
 
 _Fields: TypeAlias = Mapping[str, Any]
-_Paragraphs: TypeAlias = list[tuple[str, bool]]
-"""The text of each paragraph, and whether the answer rests on it."""
+_Paragraph: TypeAlias = tuple[str, bool]
+"""The text of a paragraph, and whether the answer rests on it."""
 
 _PUBLISHED = {
     "haystack_sessions": "longmemeval",
@@ -366,7 +363,7 @@ def _add_paragraphs(
     if not fields.get("answerable", True):
         return
     is_musique = "paragraphs" in fields
-    paragraphs = _musique_paragraphs(fields) if is_musique else _hotpot_paragraphs(fields)
+    paragraphs = list((_musique_paragraphs if is_musique else _hotpot_paragraphs)(fields))
     for text, _ in paragraphs:
         if text not in passages:
             passages[text] = str(len(passages))
@@ -385,19 +382,15 @@ def _add_paragraphs(
     collection.add_answered(row.place, query=query, answers=supporting)
 
 
-def _hotpot_paragraphs(fields: _Fields) -> _Paragraphs:
+def _hotpot_paragraphs(fields: _Fields) -> Iterator[_Paragraph]:
     named = {title for title, _ in fields["supporting_facts"]}
-    return [
-        (f"{title}\n{' '.join(sentence.strip() for sentence in sentences)}", title in named)
-        for title, sentences in fields["context"]
-    ]
+    for title, sentences in fields["context"]:
+        yield f"{title}\n{' '.join(map(str.strip, sentences))}", title in named
 
 
-def _musique_paragraphs(fields: _Fields) -> _Paragraphs:
-    return [
-        (f"{each['title']}\n{each['paragraph_text']}", each["is_supporting"])
-        for each in fields["paragraphs"]
-    ]
+def _musique_paragraphs(fields: _Fields) -> Iterator[_Paragraph]:
+    for each in fields["paragraphs"]:
+        yield f"{each['title']}\n{each['paragraph_text']}", each["is_supporting"]
 
 
 def _add_haystack(collection: datasets.Collection, row: datasets.Row) -> None:

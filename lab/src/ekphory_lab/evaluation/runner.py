@@ -76,11 +76,11 @@ class GroupScores:
 
     Attributes:
         queries: How many there are.
-        estimates: Mean and confidence interval by measure.
+        scores: Mean and confidence interval by measure.
     """
 
     queries: int
-    estimates: Mapping[str, metrics.Estimate]
+    scores: Mapping[str, metrics.Estimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Report:
 
     def mean(self, measure: str) -> float:
         """Return a measure's mean over all queries."""
-        return self.overall.estimates[measure].mean
+        return self.overall.scores[measure].mean
 
     def column(self, measure: str) -> metrics.FloatArray:
         """Return a measure's value for each query, shape (queries,)."""
@@ -148,17 +148,17 @@ def misses(report: Report, *, cutoff: int = MISS_CUTOFF) -> tuple[QueryOutcome, 
 
 
 def to_json(report: Report) -> dict[str, object]:
-    """Return the whole report as values that JSON can hold; rankings are in the TREC run file."""
+    """Return the whole report for JSON; rankings are in the TREC run file."""
     return {
         "system": report.system,
         "version": report.version,
-        "configuration": dict(report.configuration),
+        "configuration": report.configuration,
         "dataset": dataset_json(report.dataset),
         "depth": report.depth,
-        "measures": list(report.overall.estimates),
-        "overall": group_json(report.overall),
-        "categories": {name: group_json(group) for name, group in report.categories.items()},
-        "calibration": None if report.calibration is None else asdict(report.calibration),
+        "measures": list(report.overall.scores),
+        "overall": report.overall,
+        "categories": report.categories,
+        "calibration": report.calibration,
         "latency_ms": {name: round(value, 3) for name, value in asdict(report.latency).items()},
         "index_seconds": round(report.index_seconds, 3),
         "queries": [
@@ -167,8 +167,8 @@ def to_json(report: Report) -> dict[str, object]:
                 "id": outcome.query.id,
                 "category": outcome.query.category,
                 "text": outcome.query.text,
-                "scores": dict(outcome.scores),
-                "relevant_ranks": dict(outcome.relevant_ranks),
+                "scores": outcome.scores,
+                "relevant_ranks": outcome.relevant_ranks,
                 "milliseconds": round(outcome.milliseconds, 3),
             }
             for outcome in report.outcomes
@@ -193,12 +193,6 @@ def dataset_json(dataset: Dataset) -> dict[str, object]:
         "passages": dataset.size,
         "queries": len(dataset.queries),
     }
-
-
-def group_json(group: GroupScores) -> dict[str, object]:
-    """Return the means over a group, for JSON."""
-    scores = {name: asdict(estimate) for name, estimate in group.estimates.items()}
-    return {"queries": group.queries, "scores": scores}
 
 
 def _first_found(outcome: QueryOutcome) -> float:
@@ -228,7 +222,7 @@ class Comparison:
 
 def compare(first: Report, second: Report) -> Comparison:
     """Compare two runs over the same queries in every measure that both have."""
-    shared = [name for name in first.overall.estimates if name in second.overall.estimates]
+    shared = [name for name in first.overall.scores if name in second.overall.scores]
     tests = {name: metrics.paired_test(first.column(name), second.column(name)) for name in shared}
     return Comparison(first.system, second.system, len(first.outcomes), tests)
 

@@ -152,13 +152,10 @@ def state_table(report: StateReport) -> ReportTable:
     """Return the figures of each group as a table."""
     groups = ["all", "present", "past"]
     groups += sorted(report.figures.keys() - set(groups))
-    rows = tuple(
-        (
-            group,
-            str(report.questions[group]),
-            *("" if value is None else f"{value:.3f}" for value in report.figures[group].values()),
-        )
-        for group in groups
-        if group in report.figures
-    )
-    return ReportTable(f"facts that changed, {report.preset}", ("", "questions", *FIGURES), rows)
+    rows = []
+    for group in (each for each in groups if each in report.figures):
+        values = report.figures[group].values()
+        shown = ("" if value is None else f"{value:.3f}" for value in values)
+        rows.append((group, str(report.questions[group]), *shown))
+    header = ("", "questions", *FIGURES)
+    return ReportTable(f"facts that changed, {report.preset}", header, tuple(rows))

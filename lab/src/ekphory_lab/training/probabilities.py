@@ -163,14 +163,17 @@ def fit_fusion_calibration(
 def _first_stage_curves(
     scopes: Iterable[AskedScope], embedder: EmbeddingModel | None, *, source: str
 ) -> dict[str, CurveFit]:
-    observed = [_observe(scope, embedder) for scope in scopes]
+    observed = []
+    for scope in scopes:
+        with scope.written(embedder=embedder) as memory:
+            observed.append({name: _observations(memory, scope, name) for name in FITTED_PRESETS})
     if len(observed) < _HELD_OUT:
         raise DatasetError(
             f"{source}: {len(observed)} scopes, so none is held out. Give data for {_HELD_OUT}."
         )
     return {
-        name: _curve_fit([each[name] for each in observed], FITTED_PRESETS[name])
-        for name in FITTED_PRESETS
+        name: _curve_fit([each[name] for each in observed], fit)
+        for name, fit in FITTED_PRESETS.items()
     }
 
 
@@ -264,11 +267,6 @@ def most_likely(
 def _joined(parts: list[Observations]) -> Observations:
     columns = zip(*((part.scores, part.evidence, part.relevant) for part in parts), strict=True)
     return Observations(*(np.concatenate(column) for column in columns))
-
-
-def _observe(scope: AskedScope, embedder: EmbeddingModel | None) -> dict[str, Observations]:
-    with scope.written(embedder=embedder) as memory:
-        return {name: _observations(memory, scope, name) for name in FITTED_PRESETS}
 
 
 def _observations(memory: Memory, scope: AskedScope, preset: str) -> Observations:

@@ -28,11 +28,8 @@ from ekphory.config import PREFIX, read_settings
 from ekphory.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
-    from ekphory.cli.command import Steps
-    from ekphory.models.embedder import EmbeddingModel
     from ekphory.models.model_record import ModelRecord, RerankerRecord
     from ekphory.models.onnx_export import ModelDescription
-    from ekphory.models.reranker import RerankingModel
     from ekphory_lab.evaluation.datasets import Dataset
     from ekphory_lab.evaluation.reranking.benchmark import GateCases, GateOutcome
     from ekphory_lab.training.gates import LearnedGate, OwnCalibration
@@ -176,7 +173,7 @@ def gate(
     from ekphory.models.reranker import model_id
     from ekphory.retrieval.calibration import GATE_FILE, write_fitted
     from ekphory_lab.evaluation.ablation import load_benchmark
-    from ekphory_lab.evaluation.reranking.benchmark import GATE_FEATURES
+    from ekphory_lab.evaluation.reranking.benchmark import GATE_FEATURES, gate_cases
     from ekphory_lab.training import gates as learning
 
     target = fitted_target(wanted.target, GATE_FILE.name)
@@ -189,15 +186,17 @@ def gate(
     embedder = load_configured_embedder(settings) or load_embedder(None)
     learned_on = learning.gate_conversations(data, seed=wanted.seed)
     with step_bar() as progress:
-        gates = learning.learn_gates(
-            _cases(learned_on, model, embedder, asked, progress), keep=wanted.keep
-        )
+
+        def cases(dataset: Dataset) -> GateCases:
+            judge = learning.find_judge(dataset, model, embedder, progress)
+            return gate_cases(
+                dataset, judge, read=asked.read, first_stage_share=asked.share, progress=progress
+            )
+
+        gates = learning.learn_gates(cases(learned_on), keep=wanted.keep)
         chosen = next(gate for gate in gates if gate.feature == wanted.feature)
         benchmarks = [load_benchmark(path).dataset for path in check or ()]
-        checked = {
-            dataset.name: _outcomes(gates, _cases(dataset, model, embedder, asked, progress))
-            for dataset in benchmarks
-        }
+        checked = {each.name: learning.measure_gates(gates, cases(each)) for each in benchmarks}
     # A reranker that states no revision is named without one; no search uses such a gate.
     models = {"embedder": embedder.identity.model_id, "reranker": model_id(model) or model.name}
     file = learning.gate_file(
@@ -215,38 +214,12 @@ def gate(
         result_console().print(f"{target}: the gate on {chosen.feature}", soft_wrap=True)
 
 
-def _outcomes(gates: Sequence[LearnedGate], cases: GateCases) -> list[GateOutcome]:
-    from ekphory_lab.evaluation.reranking.benchmark import gate_outcome, passes
-
-    return [gate_outcome(cases, passes(cases, each.feature, each.thresholds)) for each in gates]
-
-
 def _command(asked: ReadingOptions, wanted: GateOptions, chosen: LearnedGate) -> str:
     """Return the command that finds this gate again."""
     return (
         f"ekphory train gate --data DIR --reranker {asked.reranker} --read {asked.read} "
         f"--share {asked.share} --keep {wanted.keep} --seed {wanted.seed} "
         f"--feature {chosen.feature}"
-    )
-
-
-def _cases(
-    dataset: Dataset,
-    model: RerankingModel,
-    embedder: EmbeddingModel,
-    asked: ReadingOptions,
-    progress: Steps,
-) -> GateCases:
-    from ekphory_lab.evaluation.reranking.benchmark import gate_cases
-    from ekphory_lab.evaluation.reranking.candidates import Judge, find_candidates, model_contender
-
-    candidates = find_candidates(dataset, embedder=embedder, progress=progress)
-    return gate_cases(
-        dataset,
-        Judge(model_contender(model), candidates, dataset.pools),
-        read=asked.read,
-        first_stage_share=asked.share,
-        progress=progress,
     )
 
 
@@ -290,13 +263,19 @@ def reranker_calibration(
             EKPHORY_RERANKER_… say.
         target (--target FILE): Where to write it, with a picture beside it.
     """
-    from ekphory.models.loading import FittedCalibration, load_named_reranker, write_calibration
+    from ekphory.models import loading
     from ekphory_lab.evaluation.reranking.report import reliability_svg
+    from ekphory_lab.training.gates import find_judge, fit_own_calibration, gate_conversations
 
     _check_target(target)
-    model = load_named_reranker(reranker, read_settings())
-    found = _fitted(data, model, read)
-    write_calibration(target, FittedCalibration(model.name, found.card))
+    settings = read_settings()
+    model = loading.load_named_reranker(reranker, settings)
+    dataset = gate_conversations(data)
+    embedder = loading.load_configured_embedder(settings) or loading.load_embedder(None)
+    with step_bar() as progress:
+        judge = find_judge(dataset, model, embedder, progress)
+        found = fit_own_calibration(dataset, judge, read=read, progress=progress)
+    loading.write_calibration(target, loading.FittedCalibration(model.name, found.card))
     if found.reliability is not None:
         picture = reliability_svg(found.reliability, title=model.name)
         target.with_suffix(PICTURE).write_text(picture, encoding="utf-8")
@@ -312,19 +291,6 @@ def _check_target(target: Path) -> None:
     if target.is_dir() or not target.parent.is_dir() or not os.access(place, os.W_OK):
         problem = "must be a file that can be written"
         raise InvalidInput("target", str(target), problem, "Name one in a directory that is there")
-
-
-def _fitted(data: Path, model: RerankingModel, read: int) -> OwnCalibration:
-    from ekphory.models.loading import load_configured_embedder, load_embedder
-    from ekphory_lab.evaluation.reranking.candidates import Judge, find_candidates, model_contender
-    from ekphory_lab.training.gates import fit_own_calibration, gate_conversations
-
-    dataset = gate_conversations(data)
-    embedder = load_configured_embedder(read_settings()) or load_embedder(None)
-    with step_bar() as progress:
-        candidates = find_candidates(dataset, embedder=embedder, progress=progress)
-        judge = Judge(model_contender(model), candidates, dataset.pools)
-        return fit_own_calibration(dataset, judge, read=read, progress=progress)
 
 
 def _reranker_calibration_table(name: str, found: OwnCalibration) -> Table:

@@ -126,7 +126,7 @@ def read_conversation(path: Path) -> Row:
     """
     reader = _Reader(path)
     for number, line in _numbered_lines(path):
-        reader.read(line, number)
+        reader.read(line, f"{path}, line {number}")
     return reader.row()
 
 
@@ -148,17 +148,16 @@ class _Reader:
         self._places: dict[str, int] = {}
         self._questions: list[Row] = []
 
-    def read(self, line: str, number: int) -> None:
+    def read(self, line: str, place: str) -> None:
         if kind := _KIND.fullmatch(line):
-            self._kind = _one_of(kind[1], KINDS, self._place(number))
+            self._kind = _one_of(kind[1], KINDS, place)
         elif session := _SESSION.fullmatch(line):
-            self._add_session(session, number)
+            self._add_session(session, place)
         elif turn := _TURN.fullmatch(line):
-            self._add_turn(turn, number)
+            self._add_turn(turn, place)
         elif question := _QUESTION.fullmatch(line):
-            self._add_question(question, number)
+            self._add_question(question, place)
         else:
-            place = self._place(number)
             raise DatasetError(f"{place}: {line[:60]!r} must be a line of a conversation.")
 
     def row(self) -> Row:
@@ -173,20 +172,20 @@ class _Reader:
             "questions": self._questions,
         }
 
-    def _add_session(self, found: re.Match[str], number: int) -> None:
+    def _add_session(self, found: re.Match[str], place: str) -> None:
         try:
             at = datetime.strptime(found[2], "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
         except ValueError as error:
-            raise DatasetError(f"{self._place(number)}: {found[2]} must be a time.") from error
+            raise DatasetError(f"{place}: {found[2]} must be a time.") from error
         follows = not self._sessions or at > self._sessions[-1]
         if int(found[1]) != len(self._sessions) + 1 or not follows:
-            raise DatasetError(f"{self._place(number)}: sessions count from 1 and follow in time.")
+            raise DatasetError(f"{place}: sessions count from 1 and follow in time.")
         self._sessions.append(at)
 
-    def _add_turn(self, found: re.Match[str], number: int) -> None:
+    def _add_turn(self, found: re.Match[str], place: str) -> None:
         session = len(self._sessions)
         if found[1].split(".")[0] != str(session) or found[1] in self._places:
-            raise DatasetError(f"{self._place(number)}: turn {found[1]} is not of this session.")
+            raise DatasetError(f"{place}: turn {found[1]} is not of this session.")
         self._places[found[1]] = len(self._turns)
         self._turns.append(
             {
@@ -197,23 +196,20 @@ class _Reader:
             }
         )
 
-    def _add_question(self, found: re.Match[str], number: int) -> None:
+    def _add_question(self, found: re.Match[str], place: str) -> None:
         answering = found[2].split()
         missing = [name for name in answering if name not in self._places]
         if missing or not answering:
             named = ", ".join(missing) or "is named"
-            raise DatasetError(f"{self._place(number)}: no turn {named}.")
+            raise DatasetError(f"{place}: no turn {named}.")
         self._questions.append(
             {
-                "category": _one_of(found[1], CATEGORIES, self._place(number)),
+                "category": _one_of(found[1], CATEGORIES, place),
                 "turns": sorted({self._places[name] for name in answering}),
                 "query": found[3].strip(),
                 "answer": found[4].strip(),
             }
         )
-
-    def _place(self, number: int) -> str:
-        return f"{self._path}, line {number}"
 
 
 def _one_of(value: str, known: Sequence[str], place: str) -> str:

@@ -537,15 +537,19 @@ def _cells(place: str, line: bytes) -> list[str]:
 def _numbered(path: Path) -> Iterator[tuple[str, bytes]]:
     number = 0
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    yield f"{path.name}:{number}", line.rstrip(b"\r\n")
+        for number, line in enumerate(_lines(path), start=1):
+            if line.strip():
+                yield f"{path.name}:{number}", line.rstrip(b"\r\n")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DatasetError(
             f"{path.name}:{number + 1}: the compressed file breaks off or is damaged "
             f"({error}). Fetch the file again."
         ) from error
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+        yield from stream
 
 
 def _is_integer(value: object) -> TypeGuard[int]:

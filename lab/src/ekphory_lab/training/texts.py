@@ -34,16 +34,20 @@ def each_row(path: Path) -> Iterator[Row]:
     try:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for line in filter(str.strip, lines):
-                row = json.loads(line)
-                if not isinstance(row, dict):
-                    raise DatasetError(f"{path}: every row must be a JSON object.")
-                yield row
+                yield _parse_row(path, line)
     except FileNotFoundError as error:
         raise DatasetError(
             f"{path}: no such file. Give the folder with the training data."
         ) from error
     except (ValueError, OSError, EOFError) as error:
         raise DatasetError(f"{path}: not compressed JSON Lines ({error}).") from error
+
+
+def _parse_row(path: Path, line: str) -> Row:
+    row = json.loads(line)
+    if not isinstance(row, dict):
+        raise DatasetError(f"{path}: every row must be a JSON object.")
+    return row
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -202,7 +202,7 @@ def spread(function: Callable[..., object]) -> inspect.Signature:
     told = {found[1]: found for found in _ENTRY.finditer(split_docstring(function)[1])}
     hints = get_type_hints(function, include_extras=True)
     if unknown := told.keys() - hints.keys():
-        raise TypeError(f"{function.__name__}: {', '.join(unknown)} is told of and is no parameter")
+        raise TypeError(f"{function.__name__}: {', '.join(unknown)} must be a parameter")
     for name, kind in hints.items():
         if is_dataclass(kind) and isinstance(kind, type):
             flat += spread(kind).parameters.values()

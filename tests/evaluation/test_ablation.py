@@ -2,6 +2,7 @@
 
 from ekphory.retrieval.presets import BALANCED
 from ekphory.retrieval.stages.weigh import Decay, Normalise
+from ekphory.types import to_plain_data
 from ekphory_lab.evaluation.ablation import (
     STAGE_VARIATIONS,
     ablate,
@@ -41,7 +42,7 @@ def test_every_variation_is_measured_beside_the_default(conversation_folder):
     assert table.header[:3] == ("variation", "MAP", "difference")
     assert [row[0] for row in table.rows] == ["balanced", "without weights", "without decay"]
     assert [row[2] for row in table.rows[:2]] == ["", "+.000"]
-    default, changed, _ = ablation_json(reports)
+    default, changed, _ = to_plain_data(ablation_json(reports))
     assert (default["variation"], default["against_default"]) == ("balanced", None)
     assert changed["variation"] == "without weights"
     assert changed["against_default"]["tests"]["MAP"]["p_value"] == 1.0

@@ -10,6 +10,7 @@ from ekphory.agent.provider import AgentSettings
 from ekphory.errors import DatasetError, InvalidInput, ServiceError
 from ekphory.models.loading import load_chat
 from ekphory.retrieval.pipeline import OptionalModels
+from ekphory.types import to_plain_data
 from ekphory_lab.evaluation.answers import (
     AnswerOptions,
     answer_questions,
@@ -175,7 +176,7 @@ def test_the_table_has_categories_and_an_interval_and_tells_what_the_judge_cost(
 
 
 def test_the_json_has_every_answer_with_its_costs(ask):
-    report = answers_json(ask())
+    report = to_plain_data(answers_json(ask()))
     assert report["configuration"]["chat"] == "scripted"
     assert report["configuration"]["judge"] is None
     assert report["overall"]["scores"]["exact match"]["mean"] == pytest.approx(1 / 3)

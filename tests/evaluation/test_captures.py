@@ -42,5 +42,5 @@ def test_a_transcript_without_labels_is_refused_with_its_place(tmp_path):
 def test_a_file_without_a_transcript_is_refused(tmp_path):
     file = tmp_path / "empty.jsonl"
     file.write_text("")
-    with pytest.raises(DatasetError, match="holds no transcript"):
+    with pytest.raises(DatasetError, match="holds no labelled transcript"):
         read_labelled_transcripts(file)

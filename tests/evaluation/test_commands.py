@@ -7,6 +7,7 @@ from ekphory.agent.provider import AgentSettings
 from ekphory.errors import InvalidInput
 from ekphory.retrieval.pipeline import OptionalModels
 from ekphory.testing import OverlapReranker
+from ekphory.types import to_plain_data
 from ekphory_lab.evaluation.commands import (
     RunOptions,
     compare_reports,
@@ -36,7 +37,7 @@ def test_every_system_asked_for_is_measured_in_that_order_and_compared(
         ("mean", "rrf"),
         ("dense", "rrf"),
     ]
-    compared = reports_json(reports)["comparisons"][0]
+    compared = to_plain_data(reports_json(reports))["comparisons"][0]
     assert (compared["first"], compared["second"], compared["queries"]) == ("bm25", "rrf", 3)
     assert compared["tests"]["MAP"].keys() >= {"difference", "low", "high", "p_value"}
 

@@ -11,6 +11,7 @@ from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
 from ekphory.retrieval.calibration import reranker_probabilities
 from ekphory.retrieval.pipeline import OptionalModels
 from ekphory.testing import HashEmbedder, OverlapReranker, ScriptedChat
+from ekphory.types import to_plain_data
 from ekphory_lab.evaluation.configurations import (
     BASELINE,
     CONFIGURATIONS,
@@ -173,7 +174,7 @@ def test_a_remembered_score_takes_as_long_as_it_was_read_for():
     runs = run_with("H", "N", reranker=SlowReranker())
     assert "is counted again" in configuration_table(runs).note
     assert configuration_table(runs[:2]).note == ""
-    plain, read, remembered = runs_json(runs)["reports"]
+    plain, read, remembered = to_plain_data(runs_json(runs))["reports"]
     assert (read["remembered_scores"], remembered["remembered_scores"]) == (0, 24)
     assert plain["latency_ms"]["p50"] < 100
     assert read["latency_ms"]["p50"] > 100
@@ -181,7 +182,7 @@ def test_a_remembered_score_takes_as_long_as_it_was_read_for():
 
 
 def test_the_json_has_each_difference_to_vector_only_search():
-    plain, lexical = runs_json(run_with("B"))["reports"]
+    plain, lexical = to_plain_data(runs_json(run_with("B")))["reports"]
     assert plain["against_baseline"] is None
     assert lexical["against_baseline"]["first"] == "A"
     test = lexical["against_baseline"]["tests"]["NDCG@10"]

@@ -68,7 +68,7 @@ def test_a_hybrid_names_both_of_its_arms_in_its_configuration(fusion, embedder):
 def test_ekphory_finds_the_evidence_in_each_pool(embedder):
     with EkphorySystem(embedder=embedder) as system:
         report = evaluate(load_conversation(SETS / "chats"), system)
-    assert report.overall.estimates["R@5"].mean == 1.0
+    assert report.overall.scores["R@5"].mean == 1.0
     # A search never leaves its pool.
     sizes = {outcome.query.key: len(outcome.ranking) for outcome in report.outcomes}
     assert sizes == {("a", "0"): 3, ("a", "1"): 3, ("b", "0"): 2}

@@ -27,7 +27,7 @@ def benchmark():
 
 
 def dense_map(benchmark, model):
-    return evaluate(benchmark, dense_system(model)).overall.estimates["MAP"].mean
+    return evaluate(benchmark, dense_system(model)).overall.scores["MAP"].mean
 
 
 def test_the_float_figure_is_that_of_the_weights_which_are_bundled():

@@ -7,7 +7,7 @@ import pytest
 
 from ekphory.errors import DatasetError
 from ekphory.models.changes import CHANGE_KINDS
-from ekphory_lab.training.change_topics import read_topics, topic_pairs, topic_questions
+from ekphory_lab.training.change_topics import read_topics, topic_pairs
 
 from .test_conversations_stay_apart import SHARED, runs
 
@@ -100,14 +100,6 @@ def test_a_named_subject_stays_the_same_but_in_pairs_about_two(read):
         ]
         if all(names) and kind not in ("other subject", "unrelated"):
             assert names[0] == names[1]
-
-
-def test_questions_say_whether_they_ask_for_the_past(read):
-    topics = read(TOPIC)
-    assert [(each.text, each.is_past) for each in topic_questions(topics[0].part, topics)] == [
-        ("Where do I live?", False),
-        ("Where did I live before?", True),
-    ]
 
 
 def test_every_part_has_every_kind():

@@ -174,7 +174,11 @@ class AddedCommands:
 
 
 _ENTRY = re.compile(r"^    (\w+)(?: \((.+?)\))?: (.*(?:\n {8}.*)*)", re.MULTILINE)
-"""How a docstring tells of a parameter: its name, in brackets the word for its value, its help."""
+"""How a docstring tells of a parameter: its name, in brackets how it is typed, its help.
+
+In brackets stand the names of an option, where it has others or must be given, and the word for
+its value: `k (--k -k)`, `data (--data DIR)`, `now (TIME)`.
+"""
 
 
 def split_docstring(documented: object) -> tuple[str, str]:
@@ -198,7 +202,7 @@ def spread(function: Callable[..., object]) -> inspect.Signature:
     told = {found[1]: found for found in _ENTRY.finditer(split_docstring(function)[1])}
     hints = get_type_hints(function, include_extras=True)
     if unknown := told.keys() - hints.keys():
-        raise TypeError(f"{function.__name__}: {', '.join(unknown)} is told of and is no parameter")
+        raise TypeError(f"{function.__name__}: {', '.join(unknown)} must be a parameter")
     for name, kind in hints.items():
         if is_dataclass(kind) and isinstance(kind, type):
             flat += spread(kind).parameters.values()
@@ -214,12 +218,16 @@ def spread(function: Callable[..., object]) -> inspect.Signature:
 def _make_option(
     parameter: inspect.Parameter, told: re.Match[str], panel: str | None
 ) -> ParameterInfo:
-    shown: dict[str, Any] = {"metavar": told[2], "help": " ".join(told[3].split())}
+    typed = (told[2] or "").split()
+    names = [word for word in typed if word.startswith("-")]
+    value = " ".join(word for word in typed if word not in names)
+    shown: dict[str, Any] = {"metavar": value or None, "help": " ".join(told[3].split())}
     shown["rich_help_panel"] = panel
-    if parameter.default is inspect.Parameter.empty:
+    if not names and parameter.default is inspect.Parameter.empty:
         return cast("ParameterInfo", typer.Argument(**shown))
-    # A switch has no name by which to switch it off again.
-    names = (f"--{parameter.name.replace('_', '-')}",) if parameter.default is False else ()
+    if parameter.default is False:
+        # A switch has no name by which to switch it off again.
+        names = [f"--{parameter.name.replace('_', '-')}"]
     return cast("ParameterInfo", typer.Option(*names, **shown))
 
 

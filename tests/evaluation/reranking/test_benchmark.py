@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ekphory.retrieval.gate import GateThresholds, gate_feature
 from ekphory.testing import HashEmbedder, OverlapReranker
+from ekphory.types import to_plain_data
 from ekphory_lab.evaluation.reranking.benchmark import (
     GateCases,
     RerankOptions,
@@ -51,13 +52,13 @@ def test_every_contender_is_measured_beside_the_first_stage(report):
     assert [result.name for result in results] == ["none", "bm25", "overlap-reranker"]
     assert results[0].against_first_stage is None
     assert results[1].against_first_stage.queries == 3
-    assert results[1].report.overall.estimates["NDCG@1"].mean == 1.0
+    assert results[1].report.overall.scores["NDCG@1"].mean == 1.0
     assert results[0].answerable.mean > 0.5
     assert [scores.contender for scores in report.dialogue] == ["none", "bm25", "overlap-reranker"]
 
 
 def test_the_report_is_written_as_json_and_as_markdown_with_pictures(report, tmp_path):
-    content = json.loads(json.dumps(report_json(report)))
+    content = json.loads(json.dumps(to_plain_data(report_json(report))))
     assert content["sets"][0]["candidates"]["top"] == 3
     pictures = write_report(report, tmp_path / "out.md", command="ekphory eval rerank")
     assert [picture.name for picture in pictures] == [

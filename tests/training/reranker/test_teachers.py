@@ -22,7 +22,7 @@ from ekphory_lab.training.reranker.teachers import (
     abilities_of_ratings,
     bradley_terry,
     elo,
-    lexical_teacher,
+    first_stage_teacher,
     pairwise_prompt,
     reranking_teacher,
     with_soft_labels,
@@ -42,7 +42,7 @@ def test_labels_prefer_the_answer_and_hold_the_others_equal():
     found = LabelTeacher().preferences(ASKED_OF_BO)
     assert found.tolist() == [[0.5, 1.0, 1.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]]
     # The higher score is preferred by a logistic curve over deviations.
-    found = lexical_teacher().preferences(ASKED_OF_BO)
+    found = first_stage_teacher("lexical").preferences(ASKED_OF_BO)
 
     gap = 2.0 / np.std([3.0, 1.0, 1.0])
     assert found[0, 1] == pytest.approx(1 / (1 + np.exp(-2.0 * gap)))

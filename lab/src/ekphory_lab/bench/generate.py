@@ -238,7 +238,8 @@ class _Session:
         length = 0
         while length < min(target, _MOST_WORDS) or not parts:
             phrase = self._filled(self._words.phrases.draw(self.source), self.source)
-            parts.append(_sentence(phrase))
+            end = "" if phrase[-1] in ".!?" else "."
+            parts.append(_capitalised(phrase) + end)
             length += len(phrase.split())
         return " ".join(parts)
 
@@ -274,10 +275,6 @@ class _Session:
         return topic.nouns.draw(source)
 
 
-def _sentence(phrase: str) -> str:
-    return _capitalised(phrase) if phrase[-1] in ".!?" else f"{_capitalised(phrase)}."
-
-
 def _capitalised(phrase: str) -> str:
     return phrase[0].upper() + phrase[1:]
 
@@ -307,7 +304,9 @@ class VectorPool:
         """Open the pool of an embedder and a corpus, or make an empty one."""
         identity = embedder.identity
         name = re.sub(r"[^\w.-]", "-", identity.name)
-        directory = cache / f"{name}-{identity.dimension}-{_digest(identity, corpus)}"
+        parts = [str(identity), *(passage(record) for record in corpus.records(0, _SAMPLE))]
+        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+        directory = cache / f"{name}-{identity.dimension}-{digest}"
         directory.mkdir(parents=True, exist_ok=True)
         fields = json.dumps(asdict(identity))
         (directory / _IDENTITY_FILE).write_text(fields, encoding="utf-8")
@@ -403,8 +402,3 @@ class PooledEmbedder:
 def passage(record: dict[str, object]) -> str:
     """Return the text of a record as it is embedded."""
     return f"{record['producer']}: {record['text']}"
-
-
-def _digest(identity: EmbedderIdentity, corpus: Corpus) -> str:
-    parts = [str(identity), *(passage(record) for record in corpus.records(0, _SAMPLE))]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]

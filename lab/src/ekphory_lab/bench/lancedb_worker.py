@@ -101,7 +101,7 @@ class LanceDbStore(StoreWorker):
             pa.array([record["id"] for record in records]),
             pa.array(texts),
             pa.array([record["project"] for record in records]),
-            _vector_column(vectors),
+            pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1]),
         ]
         self._table.add(pa.Table.from_arrays(columns, schema=self._schema))
 
@@ -113,10 +113,6 @@ class LanceDbStore(StoreWorker):
 def _match(text: str) -> Any:  # noqa: ANN401  LanceDB's
     make: Any = MatchQuery
     return make(text, "text")
-
-
-def _vector_column(vectors: FloatMatrix) -> pa.Array:
-    return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
 
 
 def _condition(project: str) -> str:

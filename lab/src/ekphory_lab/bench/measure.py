@@ -34,7 +34,9 @@ def machine() -> dict[str, str | int | float]:
     described: dict[str, str | int | float] = {
         "cpu_count": os.cpu_count() or 1,
         "usable_cores": count_usable_cores(),
-        "processor": _processor(),
+        "processor": _field(Path("/proc/cpuinfo"), "model name")
+        or platform.processor()
+        or platform.machine(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
     }
@@ -56,11 +58,6 @@ def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-def _processor() -> str:
-    named = _field(Path("/proc/cpuinfo"), "model name")
-    return named or platform.processor() or platform.machine()
 
 
 def _field(path: Path, name: str) -> str | None:
@@ -352,11 +349,9 @@ class Worker(Protocol):
         Raises:
             BenchError: It failed.
         """
-        ...
 
     def end(self) -> None:
         """End the process."""
-        ...
 
 
 Launcher = Callable[[str, Setup], Worker]
@@ -389,7 +384,9 @@ class ChildWorker:
         except BrokenPipeError:
             line = ""
         if not line:
-            raise BenchError(f"{operation}: the measuring process ended. {self._last_words()}")
+            log = self._log.read_text(encoding="utf-8", errors="replace").strip()
+            words = f"Its last words, from {self._log}: {log[-_LOG_CHARACTERS:]}"
+            raise BenchError(f"{operation}: the measuring process ended. {words}")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise BenchError(f"{operation}: {answer['error']}")
@@ -402,10 +399,6 @@ class ChildWorker:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.communicate()
-
-    def _last_words(self) -> str:
-        written = self._log.read_text(encoding="utf-8", errors="replace").strip()
-        return f"Its last words, from {self._log}: {written[-_LOG_CHARACTERS:]}"
 
 
 def in_child(name: str, setup: Setup) -> Worker:

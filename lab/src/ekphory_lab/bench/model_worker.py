@@ -28,10 +28,7 @@ class ModelWorker:
         for first in range(0, len(texts), BATCH):
             self._model.encode(texts[first : first + BATCH])
         seconds = time.perf_counter() - started
-        return {
-            "texts_per_second": len(texts) / seconds,
-            "embedder": str(self._model.identity),
-        }
+        return {"texts_per_second": len(texts) / seconds, "embedder": str(self._model.identity)}
 
     def queries(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Embed queries one by one."""

@@ -235,7 +235,9 @@ class ServerProcess:
 
     def cpu_seconds(self) -> float | None:
         """CPU time that it and its worker processes have used; None where that is not told."""
-        used = [_cpu_seconds(pid) for pid in (self.pid, *_children(self.pid))]
+        file = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        workers = map(int, file.read_text("ascii").split()) if file.is_file() else ()
+        used = [_cpu_seconds(pid) for pid in (self.pid, *workers)]
         known = [each for each in used if each is not None]
         return sum(known) if known else None
 
@@ -301,11 +303,6 @@ def _cpu_seconds(pid: int) -> float | None:
     # The name, in brackets, may hold blanks; user and system time are the 12th and 13th behind it.
     fields = file.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _children(pid: int) -> list[int]:
-    file = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(each) for each in file.read_text("ascii").split()] if file.is_file() else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,44 +404,36 @@ _RATE = 2
 """Requests a second of one caller, when the rate is what is lowered."""
 
 
+@dataclass(kw_only=True)
 class Served:
     """A store, and what is asked of it.
 
     One caller asks in process and over HTTP by turns, and many ask in process before and after they
     ask the server, so that what else the machine does hits all alike.
+
+    Attributes:
+        options: What to measure.
+        setup: Where the store is.
+        launch: How measuring processes are started.
+        on_progress: Told in words what is being done.
     """
 
-    def __init__(
-        self,
-        options: ServingOptions,
-        *,
-        setup: measure.Setup,
-        launch: measure.Launcher,
-        on_progress: run.Told,
-    ) -> None:
-        """Make the questions.
+    options: ServingOptions
+    setup: measure.Setup
+    launch: measure.Launcher
+    on_progress: run.Told
 
-        Args:
-            options: What to measure.
-            setup: Where the store is.
-            launch: How measuring processes are started.
-            on_progress: Told in words what is being done.
-        """
-        self._options = options
-        self._setup = setup
-        self._launch = launch
-        self._on_progress = on_progress
-        found = setup.corpus.queries(options.questions, rows=options.n)
+    def __post_init__(self) -> None:
+        found = self.setup.corpus.queries(self.options.questions, rows=self.options.n)
         self._questions = [(each.text, each.project) for each in found]
         self._requests = [self._request(each) for each in found]
-        first = {each.project: each for each in found}
-        self._first = list(first.values())
+        self._first = list({each.project: each for each in found}.values())
         self._asked_already = 0
 
     def measure(self) -> ServedLayout:
         """Fill the store, and measure it all."""
         self._fill()
-        self._worker = self._launch("service", self._setup)
+        self._worker = self.launch("service", self.setup)
         try:
             layout = self._measured()
             self._worker.call("close", {})
@@ -453,7 +442,7 @@ class Served:
         return layout
 
     def _fill(self) -> None:
-        worker, rows = self._launch(run.PRODUCT, self._setup), self._options.n
+        worker, rows = self.launch(run.PRODUCT, self.setup), self.options.n
         for start in range(0, rows, _CHUNK):
             stop = min(start + _CHUNK, rows)
             worker.call("fill", {"start": start, "stop": stop})
@@ -463,26 +452,28 @@ class Served:
         worker.end()
 
     def _measured(self) -> ServedLayout:
-        self._warm_worker()
+        self._tell("first searches")
+        first = [(each.text, each.project) for each in self._first] * _WARMING_ROUNDS
+        self._worker.call("warm", {"questions": first, "k": self.options.k})
         together: dict[str, list[Answers]] = {through: [] for through in _IN_PROCESS}
         self._in_threads(together)
         with self._server() as server:
             self._warm(server)
             alone = self._one_caller(server)
-            many = self._asked(server, clients=self._options.clients, share=1)
+            many = self._asked(server, clients=self.options.clients, share=1)
         self._in_threads(together)
         return ServedLayout(
-            scopes=self._setup.scopes,
-            rows=self._options.n,
+            scopes=self.setup.scopes,
+            rows=self.options.n,
             start_seconds=round(server.start_seconds, 2),
             answer_seconds=round(server.answer_seconds, 2),
             alone=alone,
             together=(
-                *_loads(together, self._options.threads),
-                Load.of("HTTP", self._options.clients, [many]),
+                *_loads(together, self.options.threads),
+                Load.of("HTTP", self.options.clients, [many]),
             ),
             overload=(
-                self._overloaded("--concurrency", max(1, self._options.clients // 5)),
+                self._overloaded("--concurrency", max(1, self.options.clients // 5)),
                 self._overloaded("--per-second", _RATE),
             ),
         )
@@ -499,7 +490,7 @@ class Served:
 
     def _in_threads(self, together: dict[str, list[Answers]]) -> None:
         for through, turns in together.items():
-            threads = self._options.threads
+            threads = self.options.threads
             turns.append(self._searched(through, threads=threads, share=_SHARE_IN_PROCESS))
 
     def _searched(self, through: str, *, threads: int, share: float) -> Answers:
@@ -507,8 +498,8 @@ class Served:
         asked = {
             "through": through,
             "threads": threads,
-            "seconds": share * self._options.seconds,
-            "k": self._options.k,
+            "seconds": share * self.options.seconds,
+            "k": self.options.k,
             "questions": self._from_here(self._questions),
         }
         answer = self._worker.call("searches", asked)
@@ -523,7 +514,7 @@ class Served:
         self._tell(f"the server, clients: {clients}")
         before = server.cpu_seconds()
         requests = itertools.cycle(self._from_here(self._requests))
-        seconds = max(_LEAST_SECONDS, share * self._options.seconds)
+        seconds = max(_LEAST_SECONDS, share * self.options.seconds)
         answers = ask(server.url, requests, clients=clients, seconds=seconds)
         after = server.cpu_seconds()
         self._asked_already += len(answers.milliseconds)
@@ -540,49 +531,40 @@ class Served:
 
     def _overloaded(self, option: str, limit: int) -> Load:
         with self._server(option, str(limit)) as server:
-            answers = self._asked(server, clients=self._options.clients, share=_SHARE_OVERLOADED)
-        return Load.of(f"HTTP, {option} {limit}", self._options.clients, [answers])
+            answers = self._asked(server, clients=self.options.clients, share=_SHARE_OVERLOADED)
+        return Load.of(f"HTTP, {option} {limit}", self.options.clients, [answers])
 
     def _server(self, *limits: str) -> AbstractContextManager[ServerProcess]:
-        options = self._options
+        options = self.options
         arguments = ["--threads", str(options.threads), "--workers", str(options.workers), *limits]
         if options.embedder != "bundled":
             arguments += ["--embedder", options.embedder]
-        log = Path(f"{self._setup.directory}.server.log")
-        return serving(self._setup.directory, arguments, log=log)
-
-    def _warm_worker(self) -> None:
-        self._tell("first searches")
-        first = [(each.text, each.project) for each in self._first] * _WARMING_ROUNDS
-        self._worker.call("warm", {"questions": first, "k": self._options.k})
+        log = Path(f"{self.setup.directory}.server.log")
+        return serving(self.setup.directory, arguments, log=log)
 
     def _warm(self, server: ServerProcess) -> None:
         """Let every project be read, by each worker process, before anything is timed."""
         # Connections are dealt out by chance: with enough of them each process gets some.
-        clients = _WARMING_CLIENTS * self._options.workers
+        clients = _WARMING_CLIENTS * self.options.workers
         first = [self._request(each) for each in self._first] * (_WARMING_ROUNDS * clients)
         answers = ask(
-            server.url,
-            first,
-            clients=clients,
-            seconds=_WARMING_SECONDS,
-            patience=_WARMING_SECONDS,
+            server.url, first, clients=clients, seconds=_WARMING_SECONDS, patience=_WARMING_SECONDS
         )
         if answers.failed:
             raise measure.BenchError(f"the server gave no hits: {dict(answers.failed)}")
 
     def _request(self, query: BenchQuery) -> bytes:
         asked = {
-            "org_id": self._setup.org,
+            "org_id": self.setup.org,
             "project_id": query.project,
             "query": query.text,
-            "top_k": self._options.k,
+            "top_k": self.options.k,
         }
         return post(_SEARCH, json.dumps(asked).encode())
 
     def _tell(self, what: str) -> None:
-        scopes = run.name_scopes(self._setup.scopes)
-        self._on_progress(f"{scopes}, {self._options.n:,} memories: {what}")
+        scopes = run.name_scopes(self.setup.scopes)
+        self.on_progress(f"{scopes}, {self.options.n:,} memories: {what}")
 
 
 def _loads(turns: Mapping[str, list[Answers]], threads: int) -> list[Load]:
@@ -600,27 +582,25 @@ _HEADER = (
 
 def serving_tables(report: ServingReport) -> list[ReportTable]:
     """Show a table for each layout: one caller, many, and with lowered limits."""
-    return [_table(each) for each in report.layouts]
+    return [
+        ReportTable(
+            title=f"{layout.rows:,} memories in {run.name_scopes(layout.scopes)}",
+            header=_HEADER,
+            rows=tuple(map(_row, (*layout.alone, *layout.together, *layout.overload))),
+        )
+        for layout in report.layouts
+    ]
 
 
 def serving_findings(report: ServingReport) -> list[str]:
     """Say in lines how the server compares with the searches in process, and on what machine."""
-    lines = [line for each in report.layouts for line in _findings(each)]
+    lines = [_finding(each) for each in report.layouts]
     conditions = (
         f"{run.describe_machine(report.machine)}; "
         f"{report.options['threads']} threads, {report.options['workers']} processes of the server"
     )
     packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     return [*lines, conditions, f"{packages}; {report.seconds:.0f} s"]
-
-
-def _table(layout: ServedLayout) -> ReportTable:
-    loads = (*layout.alone, *layout.together, *layout.overload)
-    return ReportTable(
-        title=f"{layout.rows:,} memories in {run.name_scopes(layout.scopes)}",
-        header=_HEADER,
-        rows=tuple(_row(each) for each in loads),
-    )
 
 
 def _row(load: Load) -> tuple[str, ...]:
@@ -631,28 +611,24 @@ def _row(load: Load) -> tuple[str, ...]:
         *(f"{each:.1f}" for each in (load.p50, load.p95, load.p99)),
         _figure(load.server_cpu_ms),
         _figure(load.client_cpu_ms),
-        _failed(load.failed),
+        ", ".join(f"{count:,} × {what}" for what, count in load.failed.items()) or "0",
         _figure(load.machine_load),
     )
 
 
-def _findings(layout: ServedLayout) -> list[str]:
+def _finding(layout: ServedLayout) -> str:
     shares = ", ".join(f"{share:.0%} of {name}" for name, share in layout.shares.items())
     unannounced = sum(each.unannounced for each in layout.overload)
-    return [
+    return (
         f"{run.name_scopes(layout.scopes)}: the server listened after {layout.start_seconds:.1f} s "
         f"and answered after {layout.answer_seconds:.1f} s; "
         f"HTTP adds {layout.http_adds:.1f} ms to one caller's median; "
         f"throughput {shares}; refusals without Retry-After: {unannounced}"
-    ]
+    )
 
 
 def _figure(value: float | None) -> str:
     return _NOTHING if value is None else f"{value:.1f}"
-
-
-def _failed(failed: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} × {what}" for what, count in failed.items()) or "0"
 
 
 # The whole run: the vectors, and each layout filled and measured.
@@ -678,7 +654,7 @@ def run_serving_bench(
     began, described = time.perf_counter(), measure.machine()
     with run.model_worker(options, launch, org=_ORG) as (model, setup):
         layouts = [
-            Served(options, setup=store, launch=launch, on_progress=on_progress).measure()
+            Served(options=options, setup=store, launch=launch, on_progress=on_progress).measure()
             for store in run.stores_with_vectors(model, setup, options, on_progress)
         ]
     return ServingReport(

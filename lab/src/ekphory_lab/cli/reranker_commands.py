@@ -26,39 +26,36 @@ CHAT = "chat"
 _CHAT_REMEDY = "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL."
 ANSWERS_FILE = "chat_answers.jsonl"
 
-ConfigOption = Annotated[
-    str,
-    typer.Option(
-        help="small, tiny (three layers), refined (goes on), following (goes on and follows a "
-        "larger one), teacher (to be followed), exchanging (follows it, with an exit), 0.6b or 4b "
-        "(LoRA), staged (soft labels, then InfoNCE), or smoke (a minute)."
-    ),
-]
 QuestionsOption = Annotated[
     int | None, typer.Option(help="How many to train on; else the configuration's.", min=1)
-]
-FollowedOption = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="A larger reranker's weights, whose scores are followed."),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TeacherOptions:
-    """Who teaches besides the gold labels, BM25 and the embedder."""
+class ConfigOptions:
+    """Which configuration a training has.
 
-    teacher: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MODEL",
-            help="A further teacher: a reranker's directory or URL, or `chat` for the language "
-            "model that is configured; repeatable.",
-        ),
-    ] = None
-    prompt: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="What the language model is told before each pair."),
-    ] = None
+    Attributes:
+        config: small, tiny (three layers), refined (goes on), following (goes on and follows a
+            larger one), teacher (to be followed), exchanging (follows it, with an exit), 0.6b or 4b
+            (LoRA), staged (soft labels, then InfoNCE), or smoke (a minute).
+    """
+
+    config: str = "small"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeacherOptions:
+    """Who teaches besides the gold labels, BM25 and the embedder.
+
+    Attributes:
+        teacher (MODEL): A further teacher: a reranker's directory or URL, or `chat` for the
+            language model that is configured; repeatable.
+        prompt (FILE): What the language model is told before each pair.
+    """
+
+    teacher: list[str] | None = None
+    prompt: Path | None = None
 
 
 @command
@@ -66,20 +63,23 @@ def reranker(
     asked: TrainingOptions,
     teachers: TeacherOptions,
     output: OutputOptions,
-    config: ConfigOption = "small",
+    named: ConfigOptions,
     questions: QuestionsOption = None,
-    followed: FollowedOption = None,
+    followed: Path | None = None,
 ) -> None:
     """Train a reranker in two stages; run it again to go on after a stop.
 
     Their losses are taken together, or with `--config staged` one after the other. What a language
     model answers is kept beside the run.
+
+    Args:
+        followed (DIR): A larger reranker's weights, whose scores are followed.
     """
     require_torch()
     from ekphory_lab.training.reranker.run import Listener, train_reranker
     from ekphory_lab.training.run_files import RunPlaces
 
-    chosen = _config(asked, config, questions)
+    chosen = _config(asked, named.config, questions)
     making = _making(asked.data, teachers, asked.target / ANSWERS_FILE)
     with step_bar() as progress:
         model = train_reranker(
@@ -95,7 +95,7 @@ def reranker(
 def compare_stages(
     asked: TrainingOptions,
     output: OutputOptions,
-    config: ConfigOption = "small",
+    named: ConfigOptions,
     questions: QuestionsOption = None,
     held_back: Annotated[
         int | None, typer.Option(help="How many questions are measured.", min=1)
@@ -106,7 +106,7 @@ def compare_stages(
     from ekphory_lab.training.reranker import run
     from ekphory_lab.training.run_files import RunPlaces
 
-    chosen = _config(asked, config, questions)
+    chosen = _config(asked, named.config, questions)
     if held_back is not None:
         kept = replace(chosen.held_back, questions=held_back, measured=held_back)
         chosen = replace(chosen, held_back=kept)
@@ -140,19 +140,21 @@ def _shown(value: float | None) -> str:
 def compare_teachers(
     data: DataOption,
     teachers: TeacherOptions,
-    answers: Annotated[
-        Path, typer.Option(metavar="FILE", help="Keeps what a language model answers.")
-    ],
+    answers: Path,
     output: OutputOptions,
-    config: ConfigOption = "small",
+    named: ConfigOptions,
     questions: Annotated[int, typer.Option(help="How many the teachers are asked.", min=1)] = 20,
 ) -> None:
-    """Ask several teachers about the same questions: how far they agree, and what they cost."""
+    """Ask several teachers about the same questions: how far they agree, and what they cost.
+
+    Args:
+        answers (--answers FILE): Keeps what a language model answers.
+    """
     from ekphory_lab.training.reranker.config import CONFIGS
     from ekphory_lab.training.reranker.preparation import example_report, labelled_examples
     from ekphory_lab.training.run_files import config_named
 
-    chosen = config_named(CONFIGS, config, questions=questions)
+    chosen = config_named(CONFIGS, named.config, questions=questions)
     making = _making(data, teachers, answers)
     with step_bar() as progress:
         labelled = labelled_examples(chosen, making, progress=progress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from importlib.util import find_spec
@@ -28,11 +28,8 @@ from ekphory.config import PREFIX, read_settings
 from ekphory.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
-    from ekphory.cli.command import Steps
-    from ekphory.models.embedder import EmbeddingModel
     from ekphory.models.model_record import ModelRecord, RerankerRecord
     from ekphory.models.onnx_export import ModelDescription
-    from ekphory.models.reranker import RerankingModel
     from ekphory_lab.evaluation.datasets import Dataset
     from ekphory_lab.evaluation.reranking.benchmark import GateCases, GateOutcome
     from ekphory_lab.training.gates import LearnedGate, OwnCalibration
@@ -88,32 +85,40 @@ def calibration(
     data: DataOption,
     output: OutputOptions,
     target: TargetOption = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RERANKER",
-            help="Fit the curve of what this bundled reranker has read, and keep all others; "
-            "repeatable.",
-        ),
-    ] = None,
+    only: list[str] | None = None,
 ) -> None:
     """Fit the probabilities that hits get, and write them; no evaluation data is read.
 
     Fitted on scopes of 2 to 5,000 memories: documents, long messages, chats and statements. A
     search by words alone, one by meaning, and what each bundled reranker reads have a curve each.
+
+    Args:
+        only (RERANKER): Fit the curve of what this bundled reranker has read, and keep all others;
+            repeatable.
     """
     from ekphory.retrieval.calibration import PROBABILITIES_FILE, write_fitted
     from ekphory_lab.training.probabilities import fit_probabilities
 
     place = fitted_target(target, PROBABILITIES_FILE.name)
-    # Whether a memory is superseded would move hits, at a time that depends on the machine.
-    os.environ[f"{PREFIX}DETECT_CHANGES"] = "0"
+    leave_changes_undetected()
     with show_note("searching") as note:
         file = fit_probabilities(data, on_progress=note, only=only or ())
     write_fitted(place, file)
-    told = [f"{name} {value:g}" for name, value in file.measured.items()]
-    told.append(f"{place}: probabilities for {file.models['embedder']}")
-    print_result(output, {"target": place, "file": file}, "\n".join(told))
+    end = f"{place}: probabilities for {file.models['embedder']}"
+    print_measured(output, {"target": place, "file": file}, file.measured, end)
+
+
+def leave_changes_undetected() -> None:
+    """Let no memory supersede another: hits would move when the machine has come to that."""
+    os.environ[f"{PREFIX}DETECT_CHANGES"] = "0"
+
+
+def print_measured(
+    output: OutputOptions, content: object, measured: Mapping[str, float], end: str
+) -> None:
+    """Print a result, of which people are shown what was measured and a last line."""
+    told = [f"{name} {value:g}" for name, value in measured.items()]
+    print_result(output, content, "\n".join([*told, end]))
 
 
 # `ekphory train gate`: when a reranker may be skipped.
@@ -121,29 +126,32 @@ def calibration(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingOptions:
-    """How the reranker is used that the gate stands before."""
+    """How the reranker is used that the gate stands before.
 
-    reranker: Annotated[
-        str, typer.Option(metavar="MODEL", help="bundled, a model's directory, or a hub id.")
-    ] = "ekphory-rerank-tiny"
-    read: Annotated[int, typer.Option(help="How many candidates it reads.")] = 10
-    share: Annotated[
-        float, typer.Option(help="How much the first stage's order weighs beside it, 0 to 1.")
-    ] = 0.3
+    Attributes:
+        reranker (MODEL): bundled, a model's directory, or a hub id.
+        read: How many candidates it reads.
+        share: How much the first stage's order weighs beside it, 0 to 1.
+    """
+
+    reranker: str = "ekphory-rerank-tiny"
+    read: int = 10
+    share: float = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateOptions:
-    """How the gate is learned, and where it is written."""
+    """How the gate is learned, and where it is written.
 
-    keep: Annotated[
-        float, typer.Option(help="Share of the MAP gain that the gate has to keep.")
-    ] = 0.98
-    feature: Annotated[
-        str,
-        typer.Option(help="What of the first stage's scores the gate compares; all are shown."),
-    ] = "best_probability"
-    seed: Annotated[int, typer.Option(help="Draws the conversations and questions.")] = 0
+    Attributes:
+        keep: Share of the MAP gain that the gate has to keep.
+        feature: What of the first stage's scores the gate compares; all are shown.
+        seed: Draws the conversations and questions.
+    """
+
+    keep: float = 0.98
+    feature: str = "best_probability"
+    seed: int = 0
     target: TargetOption = None
 
 
@@ -153,37 +161,42 @@ def gate(
     asked: ReadingOptions,
     wanted: GateOptions,
     output: OutputOptions,
-    check: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="PATH",
-            help="A benchmark on which the learned gate is measured, and not learned; repeatable.",
-        ),
-    ] = None,
+    check: list[Path] | None = None,
 ) -> None:
-    """Learn when the first stage's scores leave a reranker nothing to gain, and write the gate."""
+    """Learn when the first stage's scores leave a reranker nothing to gain, and write the gate.
+
+    Args:
+        check (PATH): A benchmark on which the learned gate is measured, and not learned;
+            repeatable.
+    """
     from ekphory.models.loading import load_configured_embedder, load_embedder, load_named_reranker
     from ekphory.models.reranker import model_id
     from ekphory.retrieval.calibration import GATE_FILE, write_fitted
     from ekphory_lab.evaluation.ablation import load_benchmark
+    from ekphory_lab.evaluation.reranking.benchmark import GATE_FEATURES, gate_cases
     from ekphory_lab.training import gates as learning
 
     target = fitted_target(wanted.target, GATE_FILE.name)
-    _check_feature(wanted.feature)
+    if wanted.feature not in GATE_FEATURES:
+        known = ", ".join(GATE_FEATURES)
+        problem = "must be a feature of a gate"
+        raise InvalidInput("feature", wanted.feature, problem, f"Give {known}")
     settings = read_settings()
     model = load_named_reranker(asked.reranker, settings)
     embedder = load_configured_embedder(settings) or load_embedder(None)
     learned_on = learning.gate_conversations(data, seed=wanted.seed)
     with step_bar() as progress:
-        gates = learning.learn_gates(
-            _cases(learned_on, model, embedder, asked, progress), keep=wanted.keep
-        )
+
+        def cases(dataset: Dataset) -> GateCases:
+            judge = learning.find_judge(dataset, model, embedder, progress)
+            return gate_cases(
+                dataset, judge, read=asked.read, first_stage_share=asked.share, progress=progress
+            )
+
+        gates = learning.learn_gates(cases(learned_on), keep=wanted.keep)
         chosen = next(gate for gate in gates if gate.feature == wanted.feature)
         benchmarks = [load_benchmark(path).dataset for path in check or ()]
-        checked = {
-            dataset.name: _outcomes(gates, _cases(dataset, model, embedder, asked, progress))
-            for dataset in benchmarks
-        }
+        checked = {each.name: learning.measure_gates(gates, cases(each)) for each in benchmarks}
     # A reranker that states no revision is named without one; no search uses such a gate.
     models = {"embedder": embedder.identity.model_id, "reranker": model_id(model) or model.name}
     file = learning.gate_file(
@@ -201,46 +214,12 @@ def gate(
         result_console().print(f"{target}: the gate on {chosen.feature}", soft_wrap=True)
 
 
-def _check_feature(feature: str) -> None:
-    from ekphory_lab.evaluation.reranking.benchmark import GATE_FEATURES
-
-    if feature not in GATE_FEATURES:
-        known = ", ".join(GATE_FEATURES)
-        raise InvalidInput("feature", feature, "must be a feature of a gate", f"Give {known}")
-
-
-def _outcomes(gates: Sequence[LearnedGate], cases: GateCases) -> list[GateOutcome]:
-    from ekphory_lab.evaluation.reranking.benchmark import gate_outcome, passes
-
-    return [gate_outcome(cases, passes(cases, each.feature, each.thresholds)) for each in gates]
-
-
 def _command(asked: ReadingOptions, wanted: GateOptions, chosen: LearnedGate) -> str:
     """Return the command that finds this gate again."""
     return (
         f"ekphory train gate --data DIR --reranker {asked.reranker} --read {asked.read} "
         f"--share {asked.share} --keep {wanted.keep} --seed {wanted.seed} "
         f"--feature {chosen.feature}"
-    )
-
-
-def _cases(
-    dataset: Dataset,
-    model: RerankingModel,
-    embedder: EmbeddingModel,
-    asked: ReadingOptions,
-    progress: Steps,
-) -> GateCases:
-    from ekphory_lab.evaluation.reranking.benchmark import gate_cases
-    from ekphory_lab.evaluation.reranking.candidates import Judge, find_candidates, model_contender
-
-    candidates = find_candidates(dataset, embedder=embedder, progress=progress)
-    return gate_cases(
-        dataset,
-        Judge(model_contender(model), candidates, dataset.pools),
-        read=asked.read,
-        first_stage_share=asked.share,
-        progress=progress,
     )
 
 
@@ -268,16 +247,8 @@ PICTURE = ".svg"
 @command
 def reranker_calibration(
     data: DataOption,
-    reranker: Annotated[
-        str,
-        typer.Option(
-            metavar="MODEL",
-            help="A directory, hub id or URL; a service is asked as EKPHORY_RERANKER_… say.",
-        ),
-    ],
-    target: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where to write it, with a picture beside it.")
-    ],
+    reranker: str,
+    target: Path,
     output: OutputOptions,
     read: Annotated[
         int, typer.Option(min=1, help="How many candidates of a question it reads.")
@@ -286,14 +257,25 @@ def reranker_calibration(
     """Fit a reranker's scores to be probabilities, so that a hit's score and min_score hold.
 
     Name the file in EKPHORY_RERANKER_CALIBRATION, or give it to Reranker.from_pretrained.
+
+    Args:
+        reranker (--reranker MODEL): A directory, hub id or URL; a service is asked as
+            EKPHORY_RERANKER_… say.
+        target (--target FILE): Where to write it, with a picture beside it.
     """
-    from ekphory.models.loading import FittedCalibration, load_named_reranker, write_calibration
+    from ekphory.models import loading
     from ekphory_lab.evaluation.reranking.report import reliability_svg
+    from ekphory_lab.training.gates import find_judge, fit_own_calibration, gate_conversations
 
     _check_target(target)
-    model = load_named_reranker(reranker, read_settings())
-    found = _fitted(data, model, read)
-    write_calibration(target, FittedCalibration(model.name, found.card))
+    settings = read_settings()
+    model = loading.load_named_reranker(reranker, settings)
+    dataset = gate_conversations(data)
+    embedder = loading.load_configured_embedder(settings) or loading.load_embedder(None)
+    with step_bar() as progress:
+        judge = find_judge(dataset, model, embedder, progress)
+        found = fit_own_calibration(dataset, judge, read=read, progress=progress)
+    loading.write_calibration(target, loading.FittedCalibration(model.name, found.card))
     if found.reliability is not None:
         picture = reliability_svg(found.reliability, title=model.name)
         target.with_suffix(PICTURE).write_text(picture, encoding="utf-8")
@@ -311,19 +293,6 @@ def _check_target(target: Path) -> None:
         raise InvalidInput("target", str(target), problem, "Name one in a directory that is there")
 
 
-def _fitted(data: Path, model: RerankingModel, read: int) -> OwnCalibration:
-    from ekphory.models.loading import load_configured_embedder, load_embedder
-    from ekphory_lab.evaluation.reranking.candidates import Judge, find_candidates, model_contender
-    from ekphory_lab.training.gates import fit_own_calibration, gate_conversations
-
-    dataset = gate_conversations(data)
-    embedder = load_configured_embedder(read_settings()) or load_embedder(None)
-    with step_bar() as progress:
-        candidates = find_candidates(dataset, embedder=embedder, progress=progress)
-        judge = Judge(model_contender(model), candidates, dataset.pools)
-        return fit_own_calibration(dataset, judge, read=read, progress=progress)
-
-
 def _reranker_calibration_table(name: str, found: OwnCalibration) -> Table:
     card = found.card
     title = f"{name}: P = σ({card.slope:.3f} · logit(score) + {card.intercept:.3f})"
@@ -339,19 +308,23 @@ def _reranker_calibration_table(name: str, found: OwnCalibration) -> Table:
 
 @command
 def generate(
-    out: Annotated[Path, typer.Option(metavar="FILE", help="JSON Lines file to write.")],
-    output: OutputOptions,
-    count: Annotated[int, typer.Option(help="How many samples.")] = 500_000,
-    seed: Annotated[int, typer.Option(help="Other seeds give other samples.")] = 0,
-    split: Annotated[str, typer.Option(help="train or test: they share no wording.")] = "train",
+    out: Path, output: OutputOptions, count: int = 500_000, seed: int = 0, split: str = "train"
 ) -> None:
-    """Generate queries, each with the memory that answers and seven hard negatives."""
-    from ekphory_lab.training.memories import generate as generate_samples
-    from ekphory_lab.training.memories import write_samples
+    """Generate queries, each with the memory that answers and seven hard negatives.
 
-    samples = generate_samples(cast("Split", split), seed=seed, count=count)
+    Args:
+        out (--out FILE): JSON Lines file to write.
+        count: How many samples.
+        seed: Other seeds give other samples.
+        split: train or test: they share no wording.
+    """
+    from ekphory_lab.training import memories
+
+    samples = memories.generate(cast("Split", split), seed=seed, count=count)
     with step_bar() as progress:
-        report = write_samples(samples, out, progress=lambda done: progress("samples", done, count))
+        report = memories.write_samples(
+            samples, out, progress=lambda done: progress("samples", done, count)
+        )
     told = [f"{out}: {report.samples:,} samples in {report.seconds:.1f} s"]
     for title, counts in (("answers", report.types), ("negatives", report.negatives)):
         named = ", ".join(f"{name} {number:,}" for name, number in counts.items())
@@ -364,54 +337,40 @@ def generate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingOptions:
-    """What a training reads, where it writes, and what decides the order of its data."""
+    """What a training reads, where it writes, and what decides the order of its data.
 
-    data: Annotated[
-        Path,
-        typer.Option(
-            "--data",
-            metavar="PATH",
-            help="Folder of the training files; for an embedder also a file of `train generate`.",
-        ),
-    ]
-    base: Annotated[
-        Path,
-        typer.Option(
-            metavar="DIR", help="Base weights: a sentence-transformers directory, or a reranker's."
-        ),
-    ]
-    target: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where to write; a stopped run there goes on.")
-    ]
-    seed: Annotated[int | None, typer.Option(help="Else the configuration's.")] = None
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            help="float32, bfloat16 or float16; else bfloat16 where the device multiplies it."
-        ),
-    ] = None
+    Attributes:
+        data (--data PATH): Folder of the training files; for an embedder also a file of `train
+            generate`.
+        base (--base DIR): Base weights: a sentence-transformers directory, or a reranker's.
+        target (--target DIR): Where to write; a stopped run there goes on.
+        seed: Else the configuration's.
+        precision: float32, bfloat16 or float16; else bfloat16 where the device multiplies it.
+    """
+
+    data: Path
+    base: Path
+    target: Path
+    seed: int | None = None
+    precision: str | None = None
 
 
 @command
 def embedder(
     asked: TrainingOptions,
     output: OutputOptions,
-    config: Annotated[
-        str,
-        typer.Option(
-            help="small, refined, settled, conversing, anchored, documented or remembering (384 "
-            "numbers), or base (768)."
-        ),
-    ] = "small",
+    config: str = "small",
     steps: Annotated[int | None, typer.Option(help="Else the configuration's.", min=1)] = None,
-    teacher: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Exported model to follow; else the bundled one."),
-    ] = None,
+    teacher: Path | None = None,
 ) -> None:
     """Train the embedder on questions and conversations; run it again to go on after a stop.
 
     Where the data are a file of `train generate`, it learns from those memories alone.
+
+    Args:
+        config: small, refined, settled, conversing, anchored, documented or remembering (384
+            numbers), or base (768).
+        teacher (DIR): Exported model to follow; else the bundled one.
     """
     require_torch()
     from ekphory.models.loading import load_embedder
@@ -440,14 +399,15 @@ def embedder(
 
 
 @command
-def average(
-    base: Annotated[Path, typer.Option(metavar="DIR", help="Where the training started.")],
-    trained: Annotated[Path, typer.Option(metavar="DIR", help="What it ended with.")],
-    share: Annotated[float, typer.Option(help="Share of the trained weights, from 0 to 1.")],
-    target: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the average.")],
-    output: OutputOptions,
-) -> None:
-    """Average a trained embedder's encoder with its base: less forgotten, most of it learned."""
+def average(base: Path, trained: Path, share: float, target: Path, output: OutputOptions) -> None:
+    """Average a trained embedder's encoder with its base: less forgotten, most of it learned.
+
+    Args:
+        base (--base DIR): Where the training started.
+        trained (--trained DIR): What it ended with.
+        share (--share): Share of the trained weights, from 0 to 1.
+        target (--target DIR): Where to write the average.
+    """
     require_torch()
     from ekphory_lab.training.encoder import averaged, load_agent_encoder, save_agent_encoder
 
@@ -472,13 +432,21 @@ def require_torch() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordOptions:
-    """What is exported, where to, and what the model's record says and its weights do not."""
+    """What is exported, where to, and what the model's record says and its weights do not.
 
-    source: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the trained model.")]
-    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")]
-    name: Annotated[str | None, typer.Option(help="The model's name; else that of SOURCE.")] = None
-    licence: Annotated[str, typer.Option(help="SPDX identifier of the weights' licence.")] = ""
-    origin: Annotated[str, typer.Option(help="Where the weights come from.")] = ""
+    Attributes:
+        source (--source DIR): Directory of the trained model.
+        target (--target DIR): Directory to write.
+        name: The model's name; else that of SOURCE.
+        licence: SPDX identifier of the weights' licence.
+        origin: Where the weights come from.
+    """
+
+    source: Path
+    target: Path
+    name: str | None = None
+    licence: str = ""
+    origin: str = ""
 
     def description(self, *, query_prompt: str = "", passage_prompt: str = "") -> ModelDescription:
         """Return it as the exports take it."""
@@ -497,21 +465,20 @@ class RecordOptions:
 def export(
     asked: RecordOptions,
     output: OutputOptions,
-    query_prompt: Annotated[str, typer.Option(help="What stands before every query.")] = "",
-    passage_prompt: Annotated[str, typer.Option(help="What stands before every memory.")] = "",
-    calibration: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="PATH",
-            help="JSON Lines file of neutral texts, or a folder of conversations; never evaluation "
-            "data; repeatable.",
-        ),
-    ] = None,
+    query_prompt: str = "",
+    passage_prompt: str = "",
+    calibration: list[Path] | None = None,
 ) -> None:
     """Export a sentence-transformers model as an ONNX embedder that needs no torch.
 
     With calibration texts it is quantised to 8-bit integers, without them it stays in float. An
     encoder of another build than BERT's, such as ModernBERT, is exported in float, with torch.
+
+    Args:
+        query_prompt: What stands before every query.
+        passage_prompt: What stands before every memory.
+        calibration (PATH): JSON Lines file of neutral texts, or a folder of conversations; never
+            evaluation data; repeatable.
     """
     from ekphory_lab.training.static_int8 import export_float_embedder, export_int8_embedder
     from ekphory_lab.training.texts import read_calibration
@@ -529,23 +496,18 @@ def export(
 
 
 @command
-def export_reranker(
-    asked: RecordOptions,
-    output: OutputOptions,
-    calibration: Annotated[
-        list[Path],
-        typer.Option(
-            metavar="FILE", help="held_back.jsonl.gz of a run, never evaluation data; repeatable."
-        ),
-    ],
-) -> None:
-    """Export a trained reranker as an ONNX model of 8-bit integers, calibrated, without torch."""
-    from ekphory_lab.training.reranker.export import export_reranker as write
-    from ekphory_lab.training.reranker.export import read_calibration_examples
+def export_reranker(asked: RecordOptions, output: OutputOptions, calibration: list[Path]) -> None:
+    """Export a trained reranker as an ONNX model of 8-bit integers, calibrated, without torch.
 
-    examples = read_calibration_examples(calibration)
+    Args:
+        calibration (--calibration FILE): held_back.jsonl.gz of a run, never evaluation data;
+            repeatable.
+    """
+    from ekphory_lab.training.reranker import export
+
+    examples = export.read_calibration_examples(calibration)
     with show_note("exporting"):
-        record = write(
+        record = export.export_reranker(
             asked.source, asked.target, description=asked.description(), calibration=examples
         )
     _print_record(output, asked.target, record)
@@ -559,19 +521,14 @@ def _print_record(
 
 
 @command
-def unpack(
-    target: Annotated[Path, typer.Option(metavar="DIR", help="Directory to write.")],
-    output: OutputOptions,
-    source: Annotated[
-        str,
-        typer.Option(
-            metavar="MODEL",
-            help="Directory of an exported embedder or reranker, a bundled reranker's name, or "
-            "bundled for the embedder.",
-        ),
-    ] = "bundled",
-) -> None:
-    """Turn an exported 8-bit model back into weights that training can start from."""
+def unpack(target: Path, output: OutputOptions, source: str = "bundled") -> None:
+    """Turn an exported 8-bit model back into weights that training can start from.
+
+    Args:
+        target (--target DIR): Directory to write.
+        source (MODEL): Directory of an exported embedder or reranker, a bundled reranker's name, or
+            bundled for the embedder.
+    """
     from ekphory.models.model_record import is_reranker
     from ekphory.models.onnx_export import unpack_embedder
     from ekphory_lab.training.reranker.export import unpack_reranker
@@ -602,19 +559,15 @@ def _model_directory(source: str) -> Path:
 
 @command
 def recipe(
-    name: Annotated[
-        str,
-        typer.Argument(help="ekphory-small, ekphory-rerank-small, ekphory-rerank-tiny, or a file."),
-    ],
-    data: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the training files.")],
-    target: Annotated[
-        Path,
-        typer.Option("--output", metavar="DIR", help="Gets every step; finished ones stay."),
-    ],
-    output: OutputOptions,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,
+    name: str, data: DataOption, target: Path, output: OutputOptions, *, dry_run: bool = False
 ) -> None:
-    """Make a bundled model again from base weights, step by step; run it again to go on."""
+    """Make a bundled model again from base weights, step by step; run it again to go on.
+
+    Args:
+        name: ekphory-small, ekphory-rerank-small, ekphory-rerank-tiny, or a file.
+        target (--output DIR): Gets every step; finished ones stay.
+        dry_run: Only show the plan.
+    """
     from ekphory_lab.training.recipes import read_recipe, run_recipe, unfinished_steps
     from ekphory_lab.training.texts import CONVERSATIONS
 

@@ -28,14 +28,8 @@ from ekphory.retrieval.stages.find import Fuse, SearchPools, SearchTime
 from ekphory.retrieval.stages.query import ClassifyQuery, ReadTime
 from ekphory.retrieval.stages.shape import Diversify
 from ekphory.types import MEMORY_TYPES, MemoryType
-from ekphory_lab.evaluation import metrics, runner
+from ekphory_lab.evaluation import loaders, metrics, runner
 from ekphory_lab.evaluation.datasets import Dataset
-from ekphory_lab.evaluation.loaders import (
-    has_pools,
-    load_conversation,
-    load_locomo,
-    load_retrieval,
-)
 from ekphory_lab.evaluation.systems import EkphorySystem, OtherPipeline
 from ekphory_lab.evaluation.tables import ReportTable, format_figure, format_test
 
@@ -83,11 +77,7 @@ _CHANGED = (
         "lexical arm alone",
         instead(SearchPools(arms="lexical")),
         instead(
-            Fuse(
-                method="lexical",
-                lexical_weight=EVEN_LEXICAL_WEIGHT,
-                calibration=WORD_CURVES,
-            )
+            Fuse(method="lexical", lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=WORD_CURVES)
         ),
     ),
     varied("half the lexical weight", instead(Fuse(lexical_weight=LEXICAL_WEIGHT.times(0.5)))),
@@ -135,11 +125,11 @@ def load_benchmark(path: Path) -> Benchmark:
     Raises:
         DatasetError: It has none of these forms, or is damaged.
     """
-    if (path / "qrels").is_dir() or (path.is_dir() and not has_pools(path)):
+    if (path / "qrels").is_dir() or (path.is_dir() and not loaders.has_pools(path)):
         # One or two documents are judged for a query, so what counts is how early they come.
-        return Benchmark(load_retrieval(path), "NDCG@10", "MAP")
-    dataset = load_locomo(path) if path.is_file() else load_conversation(path)
-    return Benchmark(dataset, "MAP", "R@20")
+        return Benchmark(loaders.load_retrieval(path), "NDCG@10", "MAP")
+    load = loaders.load_locomo if path.is_file() else loaders.load_conversation
+    return Benchmark(load(path), "MAP", "R@20")
 
 
 def ablate(
@@ -170,12 +160,10 @@ def ablation_json(reports: Mapping[str, runner.Report]) -> list[object]:
     """Return the reports for JSON, each but the first with its difference to the first."""
     default, *_ = reports.values()
     return [
-        {"variation": name}
-        | runner.to_json(report)
-        | {
-            "against_default": None
-            if report is default
-            else asdict(runner.compare(default, report))
+        {
+            "variation": name,
+            **runner.to_json(report),
+            "against_default": None if report is default else runner.compare(default, report),
         }
         for name, report in reports.items()
     ]
@@ -188,16 +176,9 @@ def ablation_table(benchmark: Benchmark, reports: Mapping[str, runner.Report]) -
     rows = []
     for name, report in reports.items():
         test = None if report is default else runner.compare(default, report).tests[main]
-        rows.append(
-            (
-                name,
-                format_figure(report.mean(main)),
-                *format_test(test),
-                format_figure(report.mean(second)),
-                f"{report.latency.p50:.1f}",
-                f"{report.latency.p95:.1f}",
-            )
-        )
+        figures = (format_figure(report.mean(each)) for each in (main, second))
+        times = (f"{each:.1f}" for each in (report.latency.p50, report.latency.p95))
+        rows.append((name, next(figures), *format_test(test), *figures, *times))
     return ReportTable(
         f"{dataset.name}: {len(dataset.queries)} queries, {dataset.size:,} passages",
         ("variation", main, "difference", "95 %", "p", second, "p50 ms", "p95 ms"),
@@ -347,10 +328,8 @@ def measure_cues(
     ):
         memory.add_many(asdict(each) | {"at": _NOW} for each in memories)
         for done, query in enumerate(queries, start=1):
-            ranks[query.id] = (
-                _find_rank(memory, query, BALANCED),
-                _find_rank(memory, query, _WITHOUT_HINTS),
-            )
+            hinted = _find_rank(memory, query, BALANCED)
+            ranks[query.id] = hinted, _find_rank(memory, query, _WITHOUT_HINTS)
             progress("search", done, len(queries))
     cues = dict.fromkeys(query.cue for query in queries)
     groups = {ALL: queries} | {cue: [each for each in queries if each.cue == cue] for cue in cues}
@@ -386,9 +365,7 @@ def _find_rank(memory: Memory, query: SceneQuery, pipeline: Pipeline) -> int | N
 
 
 def _score(
-    name: str,
-    queries: Sequence[SceneQuery],
-    ranks: Mapping[str, tuple[int | None, int | None]],
+    name: str, queries: Sequence[SceneQuery], ranks: Mapping[str, tuple[int | None, int | None]]
 ) -> CueScores:
     found = np.array([[1 / rank if rank else 0.0 for rank in ranks[each.id]] for each in queries])
     hinted, plain = metrics.bootstrap_intervals(found)

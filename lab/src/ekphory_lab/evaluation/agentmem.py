@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TypeAlias
@@ -188,9 +188,8 @@ def _age_codes(candidates: Sequence[Candidate]) -> late_bound.Codes:
 
 
 def _type_codes(types: Sequence[MemoryType | None]) -> late_bound.Codes:
-    codes = [
-        late_bound.NO_TYPE if each is None else late_bound.type_codes([each])[0] for each in types
-    ]
+    unknown = late_bound.NO_TYPE
+    codes = [unknown if each is None else late_bound.type_codes([each])[0] for each in types]
     return np.array(codes, np.int64)
 
 
@@ -345,7 +344,11 @@ def pooled_rankings(rankings: Sequence[Sequence[RankingReport]]) -> tuple[Rankin
 
 
 def _pooled(scorer: str, rankings: Sequence[Sequence[RankingReport]]) -> _Ranked:
-    reports = [_of(scorer, each) for each in rankings]
+    reports = []
+    for each in rankings:
+        found = {report.scorer: report for report in each}
+        plain = {windowed_name(name): report for name, report in found.items()}
+        reports.append(found.get(scorer) or plain[scorer])
     configuration = next(each.configuration for each in reports if each.scorer == scorer)
     outcomes = (
         replace(outcome, case=_of_set(each.set_name, outcome.case))
@@ -365,12 +368,6 @@ def _scorers(rankings: Sequence[Sequence[RankingReport]]) -> tuple[str, ...]:
     everywhere = [report.scorer for report in min(rankings, key=len)]
     both = [each for name in everywhere for each in (name, windowed_name(name))]
     return tuple(dict.fromkeys(name for name in both if name in named))
-
-
-def _of(scorer: str, rankings: Sequence[RankingReport]) -> RankingReport:
-    found = {each.scorer: each for each in rankings}
-    plain = {windowed_name(name): name for name in found}
-    return found[scorer] if scorer in found else found[plain[scorer]]
 
 
 # How well a model tells importance and type, beside the length of a text and a constant.
@@ -626,10 +623,10 @@ def _format_optional(estimate: metrics.Estimate | None) -> tuple[str, str]:
 
 
 def report_json(report: AgentmemReport) -> dict[str, object]:
-    """Return the whole report as values that JSON can hold; of a case its id and scores alone."""
+    """Return the whole report for JSON; of a case its id and scores alone."""
     return {
         "version": report.version,
-        "notes": list(report.notes),
+        "notes": report.notes,
         "sets": [
             {
                 "name": each.name,
@@ -639,20 +636,19 @@ def report_json(report: AgentmemReport) -> dict[str, object]:
             }
             for each in report.sets
         ],
-        "rankings": [_ranking_json(each) for each in report.rankings],
-        "traits": [asdict(each) for each in report.traits],
-    }
-
-
-def _ranking_json(ranking: RankingReport) -> dict[str, object]:
-    return {
-        "system": ranking.scorer,
-        "configuration": dict(ranking.configuration),
-        "set": ranking.set_name,
-        "scores": {name: asdict(estimate) for name, estimate in ranking.estimates.items()},
-        "outranked": dict(ranking.outranked),
-        "against_first": None if ranking.against_first is None else asdict(ranking.against_first),
-        "cases": [
-            {"id": outcome.case.id, "scores": dict(outcome.scores)} for outcome in ranking.outcomes
+        "rankings": [
+            {
+                "system": each.scorer,
+                "configuration": each.configuration,
+                "set": each.set_name,
+                "scores": each.estimates,
+                "outranked": each.outranked,
+                "against_first": each.against_first,
+                "cases": [
+                    {"id": outcome.case.id, "scores": outcome.scores} for outcome in each.outcomes
+                ],
+            }
+            for each in report.rankings
         ],
+        "traits": report.traits,
     }

@@ -344,28 +344,27 @@ def _answer_question(
 
 def answers_json(report: AnswerReport) -> dict[str, object]:
     """Return the whole report for JSON."""
-    categories = runner.score_categories(report.outcomes)
     return {
         "system": report.system,
         "version": __version__,
-        "configuration": dict(report.configuration),
+        "configuration": report.configuration,
         "dataset": runner.dataset_json(report.dataset),
-        "overall": runner.group_json(runner.score_group(report.outcomes)),
-        "categories": {name: runner.group_json(group) for name, group in categories.items()},
+        "overall": runner.score_group(report.outcomes),
+        "categories": runner.score_categories(report.outcomes),
         "questions": [
             {
                 "pool": outcome.query.pool,
                 "id": outcome.query.id,
                 "category": outcome.query.category,
                 "text": outcome.query.text,
-                "references": list(outcome.query.answers),
+                "references": outcome.query.answers,
                 "answer": outcome.answer,
                 "right": outcome.right,
                 "failure": outcome.failure,
-                "scores": dict(outcome.scores),
-                "searching": asdict(outcome.searching),
-                "answering": asdict(outcome.answering),
-                "judging": asdict(outcome.judging),
+                "scores": outcome.scores,
+                "searching": outcome.searching,
+                "answering": outcome.answering,
+                "judging": outcome.judging,
             }
             for outcome in report.outcomes
         ],
@@ -375,18 +374,18 @@ def answers_json(report: AnswerReport) -> dict[str, object]:
 def answers_table(report: AnswerReport) -> tables.ReportTable:
     """Show a line per category, and one overall with 95 % confidence intervals."""
     overall = runner.score_group(report.outcomes)
-    names = list(overall.estimates)
+    names = list(overall.scores)
     groups = {**runner.score_categories(report.outcomes), "overall": overall}
     rows = [
         (
             label,
             str(group.queries),
-            *(_format_mean(name, group.estimates[name].mean) for name in names),
+            *(_format_mean(name, group.scores[name].mean) for name in names),
         )
         for label, group in groups.items()
     ]
     shares = (name for name in names if name in _SHARES)
-    intervals = [tables.format_interval(overall.estimates[name]) for name in shares]
+    intervals = [tables.format_interval(overall.scores[name]) for name in shares]
     rows.append(("95 %", "", *intervals, *[""] * (len(names) - len(intervals))))
     dataset, chat = report.dataset, report.configuration["chat"]
     return tables.ReportTable(

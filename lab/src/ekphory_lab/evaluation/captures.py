@@ -15,8 +15,7 @@ from typing import Any
 
 from ekphory import Memory
 from ekphory.capture.selection import Captured
-from ekphory.errors import DatasetError
-from ekphory_lab.evaluation.datasets import read_json_lines
+from ekphory_lab.evaluation.datasets import read_each
 from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.evaluation.tables import ReportTable
 
@@ -66,15 +65,7 @@ def read_labelled_transcripts(file: Path) -> list[LabelledTranscript]:
     Raises:
         DatasetError: A line is not of that form, or there is none.
     """
-    found = []
-    for row in read_json_lines(file):
-        try:
-            found.append(_transcript_of(row.fields))
-        except (KeyError, TypeError, ValueError) as error:
-            raise DatasetError(f"{row.place}: is not a labelled transcript: {error!r}.") from error
-    if not found:
-        raise DatasetError(f"{file}: holds no transcript. Give one JSON object a line.")
-    return found
+    return read_each(file, _transcript_of, what="labelled transcript")
 
 
 def _transcript_of(row: Mapping[str, Any]) -> LabelledTranscript:
@@ -134,10 +125,7 @@ class CaptureCounts:
         self.secrets += sum(secret in shown for secret in transcript.secrets)
 
     def _add_label(
-        self,
-        wanted: LabelledCapture,
-        kept: Sequence[Captured],
-        evidence: Sequence[frozenset[int]],
+        self, wanted: LabelledCapture, kept: Sequence[Captured], evidence: Sequence[frozenset[int]]
     ) -> None:
         for captured, its_own in zip(kept, evidence, strict=True):
             if wanted.evidence <= its_own and len(its_own - wanted.evidence) <= 1:

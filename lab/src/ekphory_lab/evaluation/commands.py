@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import cast, get_args
 
 from ekphory.agent.provider import AgentSettings
@@ -77,10 +77,7 @@ class RunOptions:
 
 
 def run_systems(
-    dataset: Dataset,
-    options: RunOptions,
-    *,
-    measures: tuple[Measure, ...] = CONVERSATION_MEASURES,
+    dataset: Dataset, options: RunOptions, *, measures: tuple[Measure, ...] = CONVERSATION_MEASURES
 ) -> tuple[runner.Report, ...]:
     """Measure the systems on a set; one report per system.
 
@@ -115,7 +112,7 @@ def reports_json(reports: Sequence[runner.Report]) -> dict[str, object]:
     """Return the reports, and the comparisons of the first with the others, for JSON."""
     return {
         "reports": [runner.to_json(report) for report in reports],
-        "comparisons": [asdict(comparison) for comparison in compare_reports(reports)],
+        "comparisons": compare_reports(reports),
     }
 
 
@@ -168,15 +165,11 @@ def summary_table(reports: Sequence[runner.Report]) -> tables.ReportTable:
     """
     names, dataset = _shown_measures(reports[0]), reports[0].dataset
     state = "verified" if dataset.verified else "unverified"
-    rows = (
-        (
-            report.system,
-            *(tables.format_figure(report.mean(name)) for name in names),
-            f"{report.latency.p50:.1f}",
-            f"{report.latency.p95:.1f}",
-        )
-        for report in reports
-    )
+    rows = []
+    for report in reports:
+        means = (tables.format_figure(report.mean(name)) for name in names)
+        times = (f"{each:.1f}" for each in (report.latency.p50, report.latency.p95))
+        rows.append((report.system, *means, *times))
     return tables.ReportTable(
         f"{dataset.name}: {len(dataset.queries)} queries, "
         f"{dataset.size} passages in {len(dataset.pools)} pools; "
@@ -192,7 +185,7 @@ def report_table(report: runner.Report) -> tables.ReportTable:
     has_locomo_categories = report.categories.keys() <= LOCOMO_CATEGORIES.keys()
 
     def row(label: str, group: runner.GroupScores) -> tuple[str, ...]:
-        means = (tables.format_figure(group.estimates[name].mean) for name in names)
+        means = (tables.format_figure(group.scores[name].mean) for name in names)
         return (label, str(group.queries), *means)
 
     rows = [
@@ -200,7 +193,7 @@ def report_table(report: runner.Report) -> tables.ReportTable:
         for name, group in report.categories.items()
     ]
     rows.append(row("overall", report.overall))
-    intervals = (tables.format_interval(report.overall.estimates[name]) for name in names)
+    intervals = (tables.format_interval(report.overall.scores[name]) for name in names)
     rows.append(("95 %", "", *intervals))
     title = f"{report.system} on {report.dataset.name}"
     return tables.ReportTable(title, ("category", "queries", *names), tuple(rows))
@@ -273,7 +266,7 @@ def list_misses(report: runner.Report, *, cutoff: int = runner.MISS_CUTOFF) -> I
 
 
 def _shown_measures(report: runner.Report) -> list[str]:
-    available = list(report.overall.estimates)
+    available = list(report.overall.scores)
     preferred = _PREFERRED_MULTIHOP if "AllGold@10" in available else _PREFERRED
     return [name for name in preferred if name in available] or available
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from time import perf_counter
@@ -302,7 +302,7 @@ def runs_json(runs: Sequence[ConfigurationRun]) -> dict[str, object]:
             runner.to_json(run.report)
             | {
                 "remembered_scores": run.remembered,
-                "against_baseline": run.against_baseline and asdict(run.against_baseline),
+                "against_baseline": run.against_baseline,
             }
             for run in runs
             if run.report is not None
@@ -370,14 +370,8 @@ def _figures(run: ConfigurationRun, baseline: runner.Report) -> tuple[str, ...]:
     report = run.report
     if report is None:
         return (_NOTHING, reference, *[""] * (2 + len(_OTHERS)), published, "", "")
-    difference, p_value = "", ""
-    if run.against_baseline is not None:
-        test = run.against_baseline.tests[_MAIN]
-        difference, p_value = (
-            tables.format_difference(test.difference, 4),
-            tables.format_p_value(test),
-        )
-    times = (f"{report.latency.p50:.1f}", f"{report.latency.p95:.1f}")
+    test = None if run.against_baseline is None else run.against_baseline.tests[_MAIN]
+    difference, _, p_value = tables.format_test(test, 4)
     return (
         tables.format_figure(report.mean(_MAIN), 4),
         reference,
@@ -385,5 +379,6 @@ def _figures(run: ConfigurationRun, baseline: runner.Report) -> tuple[str, ...]:
         p_value,
         *(tables.format_figure(report.mean(name), 4) for name in _OTHERS),
         published,
-        *times,
+        f"{report.latency.p50:.1f}",
+        f"{report.latency.p95:.1f}",
     )

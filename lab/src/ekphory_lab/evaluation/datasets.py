@@ -7,11 +7,12 @@ import hashlib
 import json
 import tomllib
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, TypeGuard, TypeVar
 
 from ekphory.errors import DatasetError, InvalidInput, shorten
 from ekphory.types import to_utc
@@ -377,6 +378,7 @@ class Collection:
 # Reading the lines of benchmark files, one at a time, with errors that name file and line.
 
 _REMEDY = "Fetch the file again, or correct this line."
+Built = TypeVar("Built")
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,9 +419,9 @@ class Row:
     def integer(self, name: str) -> int | None:
         """Return a whole number; None where it is missing or null."""
         value = self.fields.get(name)
-        if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-            return value
-        raise self.error(name, "a whole number is needed here")
+        if value is not None and not _is_integer(value):
+            raise self.error(name, "a whole number is needed here")
+        return value
 
     def moment(self, name: str) -> datetime | None:
         """Return a moment in UTC; None where it is missing or null."""
@@ -450,6 +452,28 @@ def read_json_lines(path: Path) -> Iterator[Row]:
         if not isinstance(fields, dict):
             raise DatasetError(f"{place}: not a JSON object but {shorten(fields)}. {_REMEDY}")
         yield Row(place, fields)
+
+
+def read_each(file: Path, build: Callable[[Mapping[str, Any]], Built], *, what: str) -> list[Built]:
+    """Read JSON Lines, and build something of each.
+
+    Args:
+        file: What is read.
+        build: Raises a KeyError, TypeError or ValueError where the fields are others.
+        what: What is built, for errors.
+
+    Raises:
+        DatasetError: A line is not of that form, or there is none.
+    """
+    found = []
+    for row in read_json_lines(file):
+        try:
+            found.append(build(row.fields))
+        except (KeyError, TypeError, ValueError) as error:
+            raise DatasetError(f"{row.place}: is not a {what}: {error!r}.") from error
+    if not found:
+        raise DatasetError(f"{file}: holds no {what}. Give one JSON object a line.")
+    return found
 
 
 def read_qrels(path: Path, *, columns: tuple[str, ...]) -> Iterator[tuple[Row, int]]:
@@ -528,5 +552,5 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield from stream
 
 
-def _is_integer(value: object) -> bool:
+def _is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ekphory.errors import DatasetError, shorten
-from ekphory.importers.locomo import LocomoConversation, LocomoTurn, read_conversations
+from ekphory.importers.locomo import LocomoConversation, read_conversations
 from ekphory.importers.source import Unreadable, stream_elements
 from ekphory_lab.evaluation import datasets
 
@@ -22,6 +22,7 @@ POOL = ""
 
 _BEIR_COLUMNS = ("query-id", "corpus-id", "score")
 
+_IDS = ("_id", "id")
 _QUERY_COLUMNS = ("query-id", "query_id", "qid", "_id", "id")
 _PASSAGE_COLUMNS = ("corpus-id", "corpus_id", "doc_id", "docid", "pid")
 _SCENE_IDS = ("scene_id", *_QUERY_COLUMNS)
@@ -60,7 +61,8 @@ def load_retrieval(folder: Path) -> datasets.Dataset:
     files = datasets.read_hashes(folder, names)
     documents: dict[str, datasets.Passage] = {}
     for row in datasets.read_json_lines(folder / corpus):
-        passage = _read_document(row)
+        title, text = row.text_or_empty("title"), row.text("text")
+        passage = datasets.Passage(id=_first(row, _IDS), text=f"{title} {text}".strip())
         if passage.id in documents:
             raise row.error("_id", f"id {passage.id!r} is twice in the corpus")
         documents[passage.id] = passage
@@ -73,7 +75,9 @@ def load_retrieval(folder: Path) -> datasets.Dataset:
             collection.add_passage(scenes, pool=pool, passage=documents[each])
     pool_of: dict[str, str] = {}
     for row in datasets.read_json_lines(folder / queries):
-        query = _read_query(row, pools)
+        query_id, scene = _first(row, _IDS), row.label("scene_id")
+        pool = next((each for each in (scene, query_id) if each in pools), POOL)
+        query = datasets.EvaluationQuery(pool=pool, id=query_id, text=row.text("text"))
         collection.add_query(row.place, query=query)
         pool_of[query.id] = query.pool
     for row, gain in _read_qrels(folder / qrels):
@@ -98,17 +102,6 @@ def _first(row: datasets.Row, names: Iterable[str]) -> str:
     if found is None:
         raise row.error(next(iter(names)), "this field is missing")
     return row.label(found)
-
-
-def _read_document(row: datasets.Row) -> datasets.Passage:
-    title, text = row.text_or_empty("title"), row.text("text")
-    return datasets.Passage(id=_first(row, ("_id", "id")), text=f"{title} {text}".strip())
-
-
-def _read_query(row: datasets.Row, pools: Sized[str]) -> datasets.EvaluationQuery:
-    query_id, scene = _first(row, ("_id", "id")), row.label("scene_id")
-    pool = next((each for each in (scene, query_id) if each in pools), POOL)
-    return datasets.EvaluationQuery(pool=pool, id=query_id, text=row.text("text"))
 
 
 def _read_scenes(file: Path) -> dict[str, list[str]]:
@@ -264,7 +257,15 @@ def evidence_ids(evidence: Iterable[str], *, known: Container[str]) -> list[str]
 def _add_conversation(collection: datasets.Collection, conversation: LocomoConversation) -> None:
     for turn in conversation.turns:
         place = f"{conversation.id}, session {turn.session}"
-        collection.add_passage(place, pool=conversation.id, passage=_locomo_passage(turn))
+        passage = datasets.Passage(
+            id=turn.id,
+            text=turn.text,
+            speaker=turn.speaker,
+            at=turn.at,
+            session=str(turn.session),
+            sequence=turn.sequence,
+        )
+        collection.add_passage(place, pool=conversation.id, passage=passage)
     known = {turn.id for turn in conversation.turns}
     for position, question in enumerate(conversation.questions):
         place = f"{conversation.id}, question {position}"
@@ -279,24 +280,13 @@ def _add_conversation(collection: datasets.Collection, conversation: LocomoConve
         collection.add_answered(place, query=query, answers=answers)
 
 
-def _locomo_passage(turn: LocomoTurn) -> datasets.Passage:
-    return datasets.Passage(
-        id=turn.id,
-        text=turn.text,
-        speaker=turn.speaker,
-        at=turn.at,
-        session=str(turn.session),
-        sequence=turn.sequence,
-    )
-
-
 # Files of questions with reference answers as their authors publish them: HotpotQA (Yang et al.,
 # EMNLP 2018), 2WikiMultiHopQA in the same form, MuSiQue (Trivedi et al., TACL 2022), and
 # LongMemEval (Wu et al., ICLR 2025).
 
 _Fields: TypeAlias = Mapping[str, Any]
-_Paragraphs: TypeAlias = list[tuple[str, bool]]
-"""The text of each paragraph, and whether the answer rests on it."""
+_Paragraph: TypeAlias = tuple[str, bool]
+"""The text of a paragraph, and whether the answer rests on it."""
 
 _PUBLISHED = {
     "haystack_sessions": "longmemeval",
@@ -373,7 +363,7 @@ def _add_paragraphs(
     if not fields.get("answerable", True):
         return
     is_musique = "paragraphs" in fields
-    paragraphs = _musique_paragraphs(fields) if is_musique else _hotpot_paragraphs(fields)
+    paragraphs = list((_musique_paragraphs if is_musique else _hotpot_paragraphs)(fields))
     for text, _ in paragraphs:
         if text not in passages:
             passages[text] = str(len(passages))
@@ -392,19 +382,15 @@ def _add_paragraphs(
     collection.add_answered(row.place, query=query, answers=supporting)
 
 
-def _hotpot_paragraphs(fields: _Fields) -> _Paragraphs:
+def _hotpot_paragraphs(fields: _Fields) -> Iterator[_Paragraph]:
     named = {title for title, _ in fields["supporting_facts"]}
-    return [
-        (f"{title}\n{' '.join(sentence.strip() for sentence in sentences)}", title in named)
-        for title, sentences in fields["context"]
-    ]
+    for title, sentences in fields["context"]:
+        yield f"{title}\n{' '.join(map(str.strip, sentences))}", title in named
 
 
-def _musique_paragraphs(fields: _Fields) -> _Paragraphs:
-    return [
-        (f"{each['title']}\n{each['paragraph_text']}", each["is_supporting"])
-        for each in fields["paragraphs"]
-    ]
+def _musique_paragraphs(fields: _Fields) -> Iterator[_Paragraph]:
+    for each in fields["paragraphs"]:
+        yield f"{each['title']}\n{each['paragraph_text']}", each["is_supporting"]
 
 
 def _add_haystack(collection: datasets.Collection, row: datasets.Row) -> None:

@@ -32,16 +32,13 @@ class RetrieverFactory(Protocol):
     @property
     def name(self) -> str:
         """What the system is called in a report."""
-        ...
 
     @property
     def configuration(self) -> Mapping[str, Setting]:
         """Everything that decides its results, for the report."""
-        ...
 
     def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
         """Index a pool and give its retriever."""
-        ...
 
 
 # What an evaluation found: scores per query, per category and overall, and how sure they are.
@@ -79,11 +76,11 @@ class GroupScores:
 
     Attributes:
         queries: How many there are.
-        estimates: Mean and confidence interval by measure.
+        scores: Mean and confidence interval by measure.
     """
 
     queries: int
-    estimates: Mapping[str, metrics.Estimate]
+    scores: Mapping[str, metrics.Estimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +131,7 @@ class Report:
 
     def mean(self, measure: str) -> float:
         """Return a measure's mean over all queries."""
-        return self.overall.estimates[measure].mean
+        return self.overall.scores[measure].mean
 
     def column(self, measure: str) -> metrics.FloatArray:
         """Return a measure's value for each query, shape (queries,)."""
@@ -151,17 +148,17 @@ def misses(report: Report, *, cutoff: int = MISS_CUTOFF) -> tuple[QueryOutcome, 
 
 
 def to_json(report: Report) -> dict[str, object]:
-    """Return the whole report as values that JSON can hold; rankings are in the TREC run file."""
+    """Return the whole report for JSON; rankings are in the TREC run file."""
     return {
         "system": report.system,
         "version": report.version,
-        "configuration": dict(report.configuration),
+        "configuration": report.configuration,
         "dataset": dataset_json(report.dataset),
         "depth": report.depth,
-        "measures": list(report.overall.estimates),
-        "overall": group_json(report.overall),
-        "categories": {name: group_json(group) for name, group in report.categories.items()},
-        "calibration": None if report.calibration is None else asdict(report.calibration),
+        "measures": list(report.overall.scores),
+        "overall": report.overall,
+        "categories": report.categories,
+        "calibration": report.calibration,
         "latency_ms": {name: round(value, 3) for name, value in asdict(report.latency).items()},
         "index_seconds": round(report.index_seconds, 3),
         "queries": [
@@ -170,8 +167,8 @@ def to_json(report: Report) -> dict[str, object]:
                 "id": outcome.query.id,
                 "category": outcome.query.category,
                 "text": outcome.query.text,
-                "scores": dict(outcome.scores),
-                "relevant_ranks": dict(outcome.relevant_ranks),
+                "scores": outcome.scores,
+                "relevant_ranks": outcome.relevant_ranks,
                 "milliseconds": round(outcome.milliseconds, 3),
             }
             for outcome in report.outcomes
@@ -196,12 +193,6 @@ def dataset_json(dataset: Dataset) -> dict[str, object]:
         "passages": dataset.size,
         "queries": len(dataset.queries),
     }
-
-
-def group_json(group: GroupScores) -> dict[str, object]:
-    """Return the means over a group, for JSON."""
-    scores = {name: asdict(estimate) for name, estimate in group.estimates.items()}
-    return {"queries": group.queries, "scores": scores}
 
 
 def _first_found(outcome: QueryOutcome) -> float:
@@ -231,7 +222,7 @@ class Comparison:
 
 def compare(first: Report, second: Report) -> Comparison:
     """Compare two runs over the same queries in every measure that both have."""
-    shared = [name for name in first.overall.estimates if name in second.overall.estimates]
+    shared = [name for name in first.overall.scores if name in second.overall.scores]
     tests = {name: metrics.paired_test(first.column(name), second.column(name)) for name in shared}
     return Comparison(first.system, second.system, len(first.outcomes), tests)
 
@@ -280,7 +271,10 @@ def evaluate(
     known = {pool: {p.id for p in passages} for pool, passages in dataset.pools.items()}
     outcomes = []
     for done, query in enumerate(dataset.queries, start=1):
-        ranking, milliseconds = _search(retrievers[query.pool], query, depth=depth)
+        started = perf_counter()
+        found = retrievers[query.pool](query, depth)
+        milliseconds = (perf_counter() - started) * 1_000
+        ranking = tuple(found[:depth])
         _check(ranking, known=known[query.pool], query=query)
         gains = dataset.qrels[query.key]
         outcomes.append(_outcome(query, ranking, gains, measures, milliseconds))
@@ -306,15 +300,6 @@ def _index(dataset: Dataset, system: RetrieverFactory, progress: Progress) -> di
         retrievers[pool] = system.retriever(pool, passages)
         progress("index", done, len(dataset.pools))
     return retrievers
-
-
-def _search(
-    retriever: Retriever, query: EvaluationQuery, *, depth: int
-) -> tuple[tuple[Scored, ...], float]:
-    started = perf_counter()
-    ranking = retriever(query, depth)
-    milliseconds = (perf_counter() - started) * 1_000
-    return tuple(ranking[:depth]), milliseconds
 
 
 def _check(ranking: Iterable[Scored], *, known: set[str], query: EvaluationQuery) -> None:
@@ -357,12 +342,10 @@ class ScoredQuery(Protocol):
     @property
     def query(self) -> EvaluationQuery:
         """The query."""
-        ...
 
     @property
     def scores(self) -> Mapping[str, float]:
         """Value by measure."""
-        ...
 
 
 def score_categories(outcomes: Sequence[ScoredQuery]) -> dict[str, GroupScores]:

@@ -14,8 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from ekphory import Memory
-from ekphory.errors import DatasetError
-from ekphory_lab.evaluation.datasets import read_json_lines
+from ekphory_lab.evaluation.datasets import read_each
 from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.evaluation.tables import ReportTable
 
@@ -65,15 +64,7 @@ def read_state_scenarios(file: Path) -> list[StateScenario]:
     Raises:
         DatasetError: A line is not of that form, or there is none.
     """
-    found = []
-    for row in read_json_lines(file):
-        try:
-            found.append(_scenario_of(row.fields))
-        except (KeyError, TypeError, ValueError) as error:
-            raise DatasetError(f"{row.place}: is not a scenario: {error!r}.") from error
-    if not found:
-        raise DatasetError(f"{file}: holds no scenario. Give one JSON object a line.")
-    return found
+    return read_each(file, _scenario_of, what="scenario")
 
 
 def _scenario_of(row: Mapping[str, Any]) -> StateScenario:
@@ -161,13 +152,10 @@ def state_table(report: StateReport) -> ReportTable:
     """Return the figures of each group as a table."""
     groups = ["all", "present", "past"]
     groups += sorted(report.figures.keys() - set(groups))
-    rows = tuple(
-        (
-            group,
-            str(report.questions[group]),
-            *("" if value is None else f"{value:.3f}" for value in report.figures[group].values()),
-        )
-        for group in groups
-        if group in report.figures
-    )
-    return ReportTable(f"facts that changed, {report.preset}", ("", "questions", *FIGURES), rows)
+    rows = []
+    for group in (each for each in groups if each in report.figures):
+        values = report.figures[group].values()
+        shown = ("" if value is None else f"{value:.3f}" for value in values)
+        rows.append((group, str(report.questions[group]), *shown))
+    header = ("", "questions", *FIGURES)
+    return ReportTable(f"facts that changed, {report.preset}", header, tuple(rows))

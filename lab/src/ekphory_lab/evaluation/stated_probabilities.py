@@ -21,13 +21,8 @@ from ekphory.errors import DatasetError
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.reranker import RerankingModel
+from ekphory_lab.evaluation import loaders
 from ekphory_lab.evaluation.datasets import Dataset
-from ekphory_lab.evaluation.loaders import (
-    load_conversation,
-    load_locomo,
-    load_multihop,
-    load_retrieval,
-)
 from ekphory_lab.evaluation.metrics import best_hit_error
 from ekphory_lab.evaluation.reranking.benchmark import ReliabilityBin, reliability_bins
 from ekphory_lab.evaluation.runner import Progress
@@ -133,11 +128,12 @@ def known_sets(folder: Path) -> dict[str, Dataset]:
     found: dict[str, Dataset] = {}
     for place in sorted(each for each in folder.iterdir() if each.is_dir()):
         if (place / "locomo.json").is_file():
-            found[place.name] = load_locomo(place / "locomo.json")
+            found[place.name] = loaders.load_locomo(place / "locomo.json")
         elif (place / "qrels" / "test.tsv").is_file():
-            found[place.name] = load_retrieval(place)
+            found[place.name] = loaders.load_retrieval(place)
         elif (place / "qrels.tsv").is_file():
-            load = load_multihop if "2wiki" in place.name else load_conversation
+            is_multihop = "2wiki" in place.name
+            load = loaders.load_multihop if is_multihop else loaders.load_conversation
             found[place.name] = load(place)
     if not found:
         raise DatasetError(f"{folder}: holds no benchmark. Give the folder that holds theirs.")

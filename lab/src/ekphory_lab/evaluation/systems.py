@@ -204,33 +204,26 @@ _GATE = "gate_skipped"
 _SKIPPED = ("hard-gate-high", "hard-gate-low", "auto-gate-skip")
 
 
+@dataclass(kw_only=True)
 class EkphorySystem:
     """A retriever factory over one new store in a temporary directory.
 
     Use it in a `with` block: leaving it closes and deletes the store.
+
+    Attributes:
+        preset: Preset of every search; None takes the product's default.
+        time: What a time in a query's words does.
+        embedder: Embedder of the store; None takes the bundled one.
+        models: Reranker and language model, where there are any; not even the bundled reranker is
+            used unless it is given.
     """
 
-    def __init__(
-        self,
-        *,
-        preset: str | None = None,
-        time: TimeUse = "boost",
-        embedder: EmbeddingModel | None = None,
-        models: OptionalModels = NO_OPTIONAL_MODELS,
-    ) -> None:
-        """Say what is measured.
+    preset: str | None = None
+    time: TimeUse = "boost"
+    embedder: EmbeddingModel | None = None
+    models: OptionalModels = NO_OPTIONAL_MODELS
 
-        Args:
-            preset: Preset of every search; None takes the product's default.
-            time: What a time in a query's words does.
-            embedder: Embedder of the store; None takes the bundled one.
-            models: Reranker and language model, where there are any; not even the bundled
-                reranker is used unless it is given.
-        """
-        self.preset = preset
-        self.time = time
-        self._embedder = embedder
-        self._models = models
+    def __post_init__(self) -> None:
         self._gate = GateCount()
         self._indexed: dict[str, Memory] = {}
         self._resources = ExitStack()
@@ -245,8 +238,8 @@ class EkphorySystem:
     @property
     def configuration(self) -> Mapping[str, Setting]:
         """Preset and models."""
-        embedder = None if self._embedder is None else str(self._embedder.identity)
-        reranker, chat = self._models.reranker, self._models.chat
+        embedder = None if self.embedder is None else str(self.embedder.identity)
+        reranker, chat = self.models.reranker, self.models.chat
         return {
             "preset": self.preset or "default",
             "time": self.time,
@@ -326,9 +319,9 @@ class EkphorySystem:
             Memory(
                 self._directory / "store",
                 project=pool or _UNNAMED_POOL,
-                embedder=self._embedder,
-                reranker=self._models.reranker or NO_RERANKER,
-                chat=self._models.chat,
+                embedder=self.embedder,
+                reranker=self.models.reranker or NO_RERANKER,
+                chat=self.models.chat,
             )
         )
         # A text without a character cannot be a memory; such a passage is never found.
@@ -390,36 +383,34 @@ def passage_fields(passage: Passage) -> dict[str, object]:
 # The retrieval agent behind the evaluation's door, over the store of plain search.
 
 
+@dataclass(frozen=True, slots=True)
 class AgentSystem:
-    """Asks every question with `agent_mode`, and counts what the sessions did."""
+    """Asks every question with `agent_mode`, and counts what the sessions did.
 
-    def __init__(self, system: EkphorySystem, settings: AgentSettings) -> None:
-        """Say what is measured.
+    Attributes:
+        system: Whose store is searched.
+        settings: How sessions are held.
+        traces: What they did so far.
+    """
 
-        Args:
-            system: Whose store is searched.
-            settings: How sessions are held.
-        """
-        self._system = system
-        self._options = AgentOptions(settings=settings)
-        self._provider = settings.provider
-        self._traces: list[RetrievalTrace] = []
+    system: EkphorySystem
+    settings: AgentSettings
+    traces: list[RetrievalTrace] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         """`agent:` and the provider."""
-        return f"agent:{self._provider}"
+        return f"agent:{self.settings.provider}"
 
     @property
     def configuration(self) -> Mapping[str, Setting]:
         """That of the store, the provider, and what the sessions so far did."""
-        calls = [trace.memory_search_called for trace in self._traces]
-        fallen = [trace for trace in self._traces if trace.fallback_trigger_reason is not None]
-        plain = {**self._system.configuration}
-        plain.pop(_GATE, None)
+        calls = [trace.memory_search_called for trace in self.traces]
+        fallen = [trace for trace in self.traces if trace.fallback_trigger_reason is not None]
+        plain = self.system.configuration.items()
         return {
-            **plain,
-            "agent": self._provider,
+            **{name: value for name, value in plain if name != _GATE},
+            "agent": self.settings.provider,
             "searches_a_question": round(fmean(calls), 3) if calls else None,
             "questions_of_one_search": sum(count == 1 for count in calls),
             "fallbacks": len(fallen),
@@ -427,10 +418,14 @@ class AgentSystem:
 
     def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
         """Write the pool, if that was not done yet, and return its retriever."""
-        return self._system.searched(
-            pool, passages, self._system.preset, observer=self._keep, agent=self._options
+        return self.system.searched(
+            pool,
+            passages,
+            self.system.preset,
+            observer=self._keep,
+            agent=AgentOptions(settings=self.settings),
         )
 
     def _keep(self, result: SearchResult) -> None:
         if result.retrieval_trace is not None:
-            self._traces.append(result.retrieval_trace)
+            self.traces.append(result.retrieval_trace)

@@ -11,12 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ekphory.models.captures import (
-    MESSAGE_CLASSES,
-    CaptureReader,
-    MessageReading,
-    TextSpan,
-)
+from ekphory.models.captures import MESSAGE_CLASSES, CaptureReader, MessageReading, TextSpan
 from ekphory.models.model_record import MODEL_FILE, RECORD_FILE
 from ekphory.models.onnx_capture_reader import (
     LAYOUT_NAME,
@@ -30,7 +25,7 @@ from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
 from ekphory.models.shared_layers import LOGITS, SharedLayers
 from ekphory_lab.training.capture_reader import labelled_windows, outcome_of
 from ekphory_lab.training.capture_texts import LabelledMessage, Transcript, transcripts_for
-from ekphory_lab.training.change_export import Scaling, fit_scaling
+from ekphory_lab.training.change_export import fit_scaling
 from ekphory_lab.training.upper_export import quantised_upper_layers, shared_record
 
 _RANGED = 2_000
@@ -84,25 +79,21 @@ def export_capture_reader(
     )
     fitting = labelled_windows(transcripts_for("fitting", transcripts), layout)
     session = OnnxSession(model, name=str(target))
-    logits = np.concatenate(
-        [
-            session.compute(
-                [LOGITS],
-                shared.run([each.window.tokens for each in fitting[start : start + _BATCH]]),
-            )[0]
-            for start in range(0, len(fitting), _BATCH)
-        ]
-    )[:, :OUTCOMES]
+    tokens = [each.window.tokens for each in fitting]
+    batches = (tokens[start : start + _BATCH] for start in range(0, len(tokens), _BATCH))
+    found: list[Any] = [session.compute([LOGITS], shared.run(batch))[0] for batch in batches]
+    logits = np.concatenate(found)[:, :OUTCOMES]
     outcomes = np.array([each.outcome for each in fitting])
     scaling = fit_scaling(logits, outcomes)
     target.mkdir(parents=True, exist_ok=True)
     (target / MODEL_FILE).write_bytes(model)
     files = {MODEL_FILE: hashlib.sha256(model).hexdigest()}
+    revised = json.dumps([files, asdict(scaling), LEAST])
     record: dict[str, Any] = {
         "format": 1,
         "kind": RECORD_KIND,
         "name": "ekphory-capture-reader",
-        "revision": _revision(files, scaling),
+        "revision": hashlib.sha256(revised.encode()).hexdigest()[:16],
         "layout": LAYOUT_NAME,
         "classes": list(MESSAGE_CLASSES),
         "shared": shared_record(shared),
@@ -125,11 +116,6 @@ def _write_record(target: Path, record: Mapping[str, Any]) -> None:
     (target / RECORD_FILE).write_text(text + "\n", encoding="utf-8")
 
 
-def _revision(files: Mapping[str, str], scaling: Scaling) -> str:
-    content = json.dumps([dict(files), asdict(scaling), LEAST])
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
 MISSED_COSTS = 13
 """What is missed is lost, and what is kept too much only stands below what answers: one miss counts
 as so many of the others."""
@@ -146,19 +132,14 @@ def measure(reader: CaptureReader, transcripts: Sequence[Transcript]) -> Capture
             _count_worth(said, labelled, reading, reader.least)
             _count_names(said, labelled, reading)
             _count_secrets(said, labelled, reading)
-    precision, recall = said.rates("keep")
-    entity = said.rates("entity")
-    secret, steer = said.rates("secret"), said.rates("steer")
+    right, complete = said.rates("entity")
     return CaptureOutcome(
-        precision=precision,
-        recall=recall,
-        class_accuracy=said.rates("class")[1],
-        reach_accuracy=said.rates("reach")[1],
-        entity_f1=round(2 * entity[0] * entity[1] / max(1e-9, sum(entity)), 4),
-        secret_precision=secret[0],
-        secret_recall=secret[1],
-        steer_precision=steer[0],
-        steer_recall=steer[1],
+        *said.rates("keep"),
+        said.rates("class")[1],
+        said.rates("reach")[1],
+        round(2 * right * complete / max(1e-9, right + complete), 4),
+        *said.rates("secret"),
+        *said.rates("steer"),
     )
 
 

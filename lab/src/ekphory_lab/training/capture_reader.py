@@ -83,16 +83,10 @@ def labelled_windows(
                 continue
             seen.add(window.place)
             labelled = transcript.messages[window.place]
-            found.append(
-                LabelledWindow(
-                    window,
-                    outcome_of(labelled),
-                    min(labelled.reaches, MOST_REACHED)
-                    if labelled.worth == "keep"
-                    else _NOT_COUNTED,
-                    _tags(labelled, window),
-                )
-            )
+            reached = min(labelled.reaches, MOST_REACHED)
+            reaches = reached if labelled.worth == "keep" else _NOT_COUNTED
+            tags = _tags(labelled, window)
+            found.append(LabelledWindow(window, outcome_of(labelled), reaches, tags))
     return found
 
 

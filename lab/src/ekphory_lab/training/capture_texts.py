@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
 from ekphory.errors import DatasetError
 from ekphory.models.captures import DialogueMessage, EntityKind, MessageClass, TextSpan
-from ekphory_lab.training.changes import OTHER_PARTS, PARTS_IN_ALL, Part
+from ekphory_lab.training.changes import OTHER_PARTS, PARTS_IN_ALL, Part, read_blocks
 
 CAPTURES = Path(__file__).parent / "captures"
 Worth = Literal["drop", "context", "steer", "keep"]
@@ -72,7 +72,8 @@ def read_transcripts(folder: Path = CAPTURES) -> list[Transcript]:
     Raises:
         DatasetError: A line cannot be read.
     """
-    return [each for path in sorted(folder.glob("*.txt")) for each in _read_file(path)]
+    read = read_blocks(folder, _HEAD, Transcript, _read_line, what="transcript")
+    return [transcript for transcript in read if transcript.messages]
 
 
 def transcripts_for(part: Part, transcripts: Iterable[Transcript]) -> list[Transcript]:
@@ -80,31 +81,21 @@ def transcripts_for(part: Part, transcripts: Iterable[Transcript]) -> list[Trans
     return [each for each in transcripts if each.part == part]
 
 
-def _read_file(path: Path) -> Iterator[Transcript]:
-    transcript: Transcript | None = None
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip():
-            continue
-        if head := _HEAD.fullmatch(line):
-            if transcript is not None and transcript.messages:
-                yield transcript
-            transcript = Transcript(f"{path.name}:{number}", head[1])
-        elif transcript is not None and (found := _LINE.fullmatch(line)):
-            transcript.messages.append(_read_message(path, number, found))
-        else:
-            raise DatasetError(f"{path}:{number}: is not a line of a transcript: {line[:60]!r}.")
-    if transcript is not None and transcript.messages:
-        yield transcript
+def _read_line(transcript: Transcript, line: str, place: str) -> bool:
+    found = _LINE.fullmatch(line)
+    if found is not None:
+        transcript.messages.append(_read_message(place, found))
+    return found is not None
 
 
-def _read_message(path: Path, number: int, line: re.Match[str]) -> LabelledMessage:
+def _read_message(place: str, line: re.Match[str]) -> LabelledMessage:
     who, label, class_, reached, marked = line.groups()
     if class_ is not None and class_ not in get_args(MessageClass):
-        raise DatasetError(f"{path}:{number}: no such class: {class_!r}.")
+        raise DatasetError(f"{place}: no such class: {class_!r}.")
     named = who.strip('"') if who not in _ROLES else ""
     text, spans = read_marks(marked.replace("\\n", "\n"))
     if any(span.kind not in SPAN_KINDS for span in spans):
-        raise DatasetError(f"{path}:{number}: no such kind of thing: {marked[:60]!r}.")
+        raise DatasetError(f"{place}: no such kind of thing: {marked[:60]!r}.")
     reaches = max((-int(each) for each in reached.split(",")), default=0) if reached else 0
     worth: Worth = "keep" if class_ else label  # type: ignore[assignment]
     message = DialogueMessage(_ROLES.get(who, "user"), text, named)

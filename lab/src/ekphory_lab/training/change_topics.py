@@ -18,13 +18,7 @@ from random import Random
 from ekphory.errors import DatasetError
 from ekphory.models.changes import ChangeKind, StatementPair
 from ekphory.types import MemoryRecord
-from ekphory_lab.training.changes import (
-    OTHER_PARTS,
-    PARTS_IN_ALL,
-    LabelledPair,
-    Part,
-    StateQuestion,
-)
+from ekphory_lab.training.changes import OTHER_PARTS, PARTS_IN_ALL, LabelledPair, Part
 
 TOPICS = Path(__file__).parent / "change_topics"
 NEEDED_LINES = (
@@ -115,16 +109,24 @@ def topic_pairs(
     return pairs
 
 
-def topic_questions(part: Part, topics: Iterable[Topic]) -> list[StateQuestion]:
-    """Return the questions of the topics of one part, each subject's name filled in once."""
-    questions = []
-    for topic in (each for each in topics if each.part == part):
-        subjects = topic.lines.get("subjects", ("",))
-        for is_past, key in ((False, "ask"), (True, "past")):
-            for place, phrasing in enumerate(topic.lines[key]):
-                text = phrasing.replace("{s}", subjects[place % len(subjects)])
-                questions.append(StateQuestion(text, (), is_past))
-    return questions
+_HOLDING = ("state", "state", "change", "restate")
+"""Lines that tell what holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """A pair of one line each.
+
+    Attributes:
+        kind: What the newer statement does.
+        newer, older: The lines, one of which is drawn for each of the two.
+        of_old: Whether the newer one names the older one's value.
+    """
+
+    kind: ChangeKind
+    newer: tuple[str, ...]
+    older: tuple[str, ...] = _HOLDING
+    of_old: bool = False
 
 
 class _Drawing:
@@ -139,10 +141,11 @@ class _Drawing:
 
     def pair(self) -> LabelledPair:
         """Return two statements and what the newer one does."""
-        draw: Callable[[], LabelledPair | None] = self._chance.choices(
-            [draw for draw, _ in _DRAWN], [weight for _, weight in _DRAWN]
-        )[0].__get__(self)
-        return draw() or self._replaces()
+        draws = list(_DRAWN)
+        draw = self._chance.choices(draws, [_DRAWN[each] for each in draws])[0]
+        if isinstance(draw, _Plain):
+            return self._plainly(draw) or self._replaces()
+        return draw(self) or self._replaces()
 
     # What may be drawn.
 
@@ -156,38 +159,17 @@ class _Drawing:
         value = new if self._chance.random() < 0.7 else old
         return self._told((self._one_of("plan"), value), (self._one_of("change"), new), "replaces")
 
-    def _corrects(self) -> LabelledPair:
-        old, new = self._values()
-        return self._told((self._one_of("state"), old), (self._one_of("correct"), new), "corrects")
-
-    def _ends(self) -> LabelledPair:
-        old, _ = self._values()
-        return self._told((self._holding(), old), (self._one_of("end"), old), "ends")
-
-    def _back_again(self) -> LabelledPair:
-        away, home = self._values()
-        return self._told(
-            (self._one_of("temporary"), away), (self._one_of("restate", "state"), home), "ends"
-        )
-
     def _restates(self) -> LabelledPair | None:
         value, _ = self._values()
         older, newer = self._holding(), self._one_of("restate", "restate", "state")
         return None if older == newer else self._told((older, value), (newer, value), "restates")
 
-    def _adds(self) -> LabelledPair | None:
-        if "add" not in self._lines:
+    def _plainly(self, draw: _Plain) -> LabelledPair | None:
+        if not self._lines.keys() >= {*draw.newer}:
             return None
         old, new = self._values()
-        return self._told((self._holding(), old), (self._one_of("add"), new), "adds")
-
-    def _plans(self) -> LabelledPair:
-        old, new = self._values()
-        return self._told((self._holding(), old), (self._one_of("plan"), new), "plans")
-
-    def _excepts(self) -> LabelledPair:
-        old, new = self._values()
-        return self._told((self._holding(), old), (self._one_of("temporary"), new), "excepts")
+        older, newer = self._one_of(*draw.older), self._one_of(*draw.newer)
+        return self._told((older, old), (newer, old if draw.of_old else new), draw.kind)
 
     def _of_another(self) -> LabelledPair:
         """Return a pair about two people or things: named, told by two, or written so."""
@@ -230,7 +212,7 @@ class _Drawing:
     # Parts of a pair.
 
     def _holding(self) -> str:
-        return self._one_of("state", "state", "change", "restate")
+        return self._one_of(*_HOLDING)
 
     def _one_of(self, *lines: str) -> str:
         return self._chance.choice(list(self._lines[self._chance.choice(lines)]))
@@ -278,18 +260,19 @@ def _fill(told: tuple[str, str], *, other: str, subject: str) -> str:
     return phrasing.replace("{v}", value).replace("{o}", other).replace("{s}", subject)
 
 
-_DRAWN: Sequence[tuple[Callable[[_Drawing], LabelledPair | None], float]] = (
-    (_Drawing._replaces, 20),
-    (_Drawing._comes_true, 4),
-    (_Drawing._corrects, 9),
-    (_Drawing._ends, 7),
-    (_Drawing._back_again, 3),
-    (_Drawing._restates, 11),
-    (_Drawing._adds, 7),
-    (_Drawing._plans, 9),
-    (_Drawing._excepts, 9),
-    (_Drawing._of_another, 9),
-    (_Drawing._of_another_as_written, 4),
-    (_Drawing._unrelated, 10),
-    (_Drawing._other_topic, 6),
-)
+_DRAWN: Mapping[_Plain | Callable[[_Drawing], LabelledPair | None], float] = {
+    _Drawing._replaces: 20,
+    _Drawing._comes_true: 4,
+    _Plain("corrects", ("correct",), older=("state",)): 9,
+    _Plain("ends", ("end",), of_old=True): 7,
+    _Plain("ends", ("restate", "state"), older=("temporary",)): 3,
+    _Drawing._restates: 11,
+    _Plain("adds", ("add",)): 7,
+    _Plain("plans", ("plan",)): 9,
+    _Plain("excepts", ("temporary",)): 9,
+    _Drawing._of_another: 9,
+    _Drawing._of_another_as_written: 4,
+    _Drawing._unrelated: 10,
+    _Drawing._other_topic: 6,
+}
+"""What may be drawn, and how often."""

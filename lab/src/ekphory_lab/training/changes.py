@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 from ekphory.errors import DatasetError
-from ekphory.models.changes import CHANGE_KINDS, ChangeKind, StatementPair
+from ekphory.models.changes import ChangeKind, StatementPair
 from ekphory.types import SUPERSEDING, MemoryRecord
 from ekphory_lab.evaluation.state_changes import AskedState, StateScenario
 
@@ -34,6 +34,7 @@ _RELATION = re.compile(r"([a-z])>([a-z]) ([a-z-]+)")
 _QUESTION = re.compile(r"\?(past)? ?(.+?) = ([a-z](?:,[a-z])*)")
 
 
+Block = TypeVar("Block")
 LabelledPair = tuple[StatementPair, ChangeKind]
 """Two statements, and what the newer one means for the older one."""
 
@@ -93,7 +94,7 @@ def read_scenarios(folder: Path = CHANGES) -> list[Scenario]:
     Raises:
         DatasetError: A line cannot be read, or names what is not there.
     """
-    return [each for path in sorted(folder.glob("*.txt")) for each in _read_file(path)]
+    return read_blocks(folder, _HEAD, Scenario, _read_line, what="scenario")
 
 
 def scenarios_for(part: Part, scenarios: Iterable[Scenario]) -> list[Scenario]:
@@ -155,27 +156,39 @@ def _from_written(scenario: Scenario) -> StateScenario:
     return StateScenario(scenario.name, scenario.shape, memories, now, questions)
 
 
-def count_kinds(pairs: Sequence[LabelledPair]) -> dict[ChangeKind, int]:
-    """Return how many pairs there are of each kind."""
-    return {kind: sum(found == kind for _, found in pairs) for kind in CHANGE_KINDS}
+def read_blocks(
+    folder: Path,
+    head: re.Pattern[str],
+    begin: Callable[[str, str], Block],
+    read: Callable[[Block, str, str], bool],
+    *,
+    what: str,
+) -> list[Block]:
+    """Read all files of a folder, in the order of their names.
+
+    Args:
+        folder: The folder.
+        head: A line with which a block begins; its first group is the block's kind.
+        begin: Makes a block of its file and line, and its kind.
+        read: Adds a line, which stands there, to a block; whether it could be read.
+        what: What a block is, for errors.
+
+    Raises:
+        DatasetError: A line cannot be read.
+    """
+    blocks: list[Block] = []
+    for path in sorted(folder.glob("*.txt")):
+        begun: Block | None = None
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if found := head.fullmatch(line):
+                begun = begin(f"{path.name}:{number}", found[1])
+                blocks.append(begun)
+            elif line.strip() and (begun is None or not read(begun, line, f"{path}:{number}")):
+                raise DatasetError(f"{path}:{number}: is not a line of a {what}: {line[:60]!r}.")
+    return blocks
 
 
-def _read_file(path: Path) -> Iterator[Scenario]:
-    scenario: Scenario | None = None
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip():
-            continue
-        if head := _HEAD.fullmatch(line):
-            if scenario is not None:
-                yield scenario
-            scenario = Scenario(f"{path.name}:{number}", head[1])
-        elif scenario is None or not _read_line(scenario, line):
-            raise DatasetError(f"{path}:{number}: is not a line of a scenario: {line[:60]!r}.")
-    if scenario is not None:
-        yield scenario
-
-
-def _read_line(scenario: Scenario, line: str) -> bool:
+def _read_line(scenario: Scenario, line: str, _place: str) -> bool:
     """Add what a line says; return whether it could be read."""
     if found := _STATEMENT.fullmatch(line):
         at = datetime.fromisoformat(found[2]).replace(hour=12, tzinfo=UTC)

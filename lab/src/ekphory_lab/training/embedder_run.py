@@ -36,12 +36,7 @@ from ekphory_lab.training.encoder import (
     training_device,
 )
 from ekphory_lab.training.memories import MemorySample, generate, read_samples
-from ekphory_lab.training.question_groups import (
-    BaseModel,
-    QuestionGroup,
-    TeacherView,
-    teacher_view,
-)
+from ekphory_lab.training.question_groups import BaseModel, QuestionGroup, TeacherView, teacher_view
 
 # The loss of generated memories: ranking by content, age and type, and the two heads.
 #
@@ -53,6 +48,7 @@ from ekphory_lab.training.question_groups import (
 # they say nothing where nothing is to be said; and what a cosine is divided by before the softmax.
 _RANKING, _KINDS, _IMPORTANCE, _LENGTHS = 1.0, 1.0, 4.0, 0.01
 _TEMPERATURE = 0.05
+_MEMORY_PARTS = ("age", "kind", "importance", "memory_type")
 _TENSORS = ("queries", "candidates", "present", "ages", "types", "importance")
 
 
@@ -243,7 +239,9 @@ def step_loss(
     read, asked, generated, written = pooled.split(amounts)
     loss = pooled.new_zeros(())
     if batch.groups:
-        passages = _passage_vectors(encoder, read, batch)
+        parts = read.split([len(group.passages) for group in batch.groups])
+        given = zip(parts, batch.given, strict=True)
+        passages = torch.cat([_vectors(encoder, part, traits) for part, traits in given])
         questions = functional.normalize(encoder.project(asked), dim=1)
         loss = question_loss(torch.cat([passages, questions]), batch, config.loss)
     if batch.memories is not None:
@@ -255,12 +253,6 @@ def step_loss(
         base = torch.from_numpy(batch.written.base).to(kept.device)
         loss = loss + config.written.weight * anchor_loss(kept, base)
     return loss
-
-
-def _passage_vectors(encoder: AgentEncoder, pooled: Tensor, batch: StepBatch) -> Tensor:
-    sizes = [len(group.passages) for group in batch.groups]
-    parts = zip(pooled.split(sizes), batch.given, strict=True)
-    return torch.cat([_vectors(encoder, part, given) for part, given in parts])
 
 
 def _vectors(encoder: AgentEncoder, pooled: Tensor, given: sources.DrawnAges | None) -> Tensor:
@@ -285,7 +277,9 @@ def question_loss(vectors: Tensor, batch: StepBatch, weights: LossWeights) -> Te
     if weights.teacher:
         loss = loss + weights.teacher * _teacher_part(scores, positives, batch, weights)
     if weights.anchor:
-        loss = loss + weights.anchor * anchor_loss(vectors, _base_vectors(batch).to(vectors.device))
+        base = [view.passages for view in batch.views] + [view.questions for view in batch.views]
+        kept = torch.from_numpy(np.concatenate(base)).to(vectors.device)
+        loss = loss + weights.anchor * anchor_loss(vectors, kept)
     return loss
 
 
@@ -314,11 +308,6 @@ def _teacher_part(
     return torch.stack(parts).sum() / row
 
 
-def _base_vectors(batch: StepBatch) -> Tensor:
-    passages = [view.passages for view in batch.views]
-    return torch.from_numpy(np.concatenate(passages + [view.questions for view in batch.views]))
-
-
 # What each step of the embedder's run is trained on. Needs torch.
 
 
@@ -327,6 +316,7 @@ def step_batches(
 ) -> Iterator[StepBatch]:
     """Return the batch of each step from `first` on; none depends on the steps before it."""
     size = config.groups_per_step
+    aged = config.memories.aged_groups if config.memories.samples_per_step else None
     groups = sources.mixed_groups(
         data.epochs, config.mix, seed=config.seed, long_messages=config.long_messages
     )
@@ -339,17 +329,15 @@ def step_batches(
         yield StepBatch(
             chosen,
             [teacher_view(group, teacher) for group in chosen],
-            [_given(group, config, random) for group in chosen],
+            [
+                sources.drawn_ages(len(group.passages), random)
+                if aged is not None and random.random() < aged
+                else None
+                for group in chosen
+            ],
             next(memories),
             next(written),
         )
-
-
-def _given(
-    group: QuestionGroup, config: EmbedderConfig, random: Random
-) -> sources.DrawnAges | None:
-    aged = config.memories.samples_per_step and random.random() < config.memories.aged_groups
-    return sources.drawn_ages(len(group.passages), random) if aged else None
 
 
 def _memories(
@@ -434,32 +422,25 @@ def _optimizer(config: EmbedderConfig, encoder: AgentEncoder) -> Optimizer:
         if weight.requires_grad
     }
     rate = config.memories.learning_rate
-    apart = {"params": _components(encoder, config), "weight_decay": 0.0, "lr": rate}
+    # Without generated memories they stay as they are.
+    parts = _MEMORY_PARTS if config.memories.samples_per_step else ()
+    weights = [weight for part in parts for weight in encoder.parts[part].parameters()]
+    apart = {"params": weights, "weight_decay": 0.0, "lr": rate}
     return new_optimizer(config, config.steps, named, apart)
-
-
-def _components(encoder: AgentEncoder, config: EmbedderConfig) -> list[Any]:
-    if not config.memories.samples_per_step:
-        return []
-    names = ("age", "kind", "importance", "memory_type")
-    return [weight for name in names for weight in encoder.parts[name].parameters()]
 
 
 def _freeze(encoder: AgentEncoder, layers: int) -> None:
     transformer = encoder.parts["encoder"]
     frozen = [transformer.get_input_embeddings()]
     if layers:
-        frozen = [transformer.embeddings, *_layers(transformer)[:layers]]
+        # Where BERT has them, or where ModernBERT has them.
+        inner = getattr(transformer, "encoder", None)
+        known = transformer.layers if inner is None else inner.layer
+        frozen = [transformer.embeddings, *known[:layers]]
     for module in frozen:
         module.requires_grad_(False)
     if getattr(transformer, "pooler", None) is not None:
         transformer.pooler.requires_grad_(False)
-
-
-def _layers(transformer: Any) -> Any:  # noqa: ANN401  torch's modules
-    """Return the layers, where BERT has them or where ModernBERT has them."""
-    inner = getattr(transformer, "encoder", None)
-    return transformer.layers if inner is None else inner.layer
 
 
 def _checkpoint(encoder: AgentEncoder, optimizer: Optimizer, target: Path, *, done: int) -> None:

@@ -477,9 +477,7 @@ def save_agent_encoder(encoder: AgentEncoder, directory: Path) -> None:
     encoder.tokenizer.save_pretrained(directory)
     components = late_bound.build_components(_components(encoder), where=directory)
     layout = onnx_export.SentenceLayout(
-        projection=components.projection,
-        max_tokens=encoder.max_tokens,
-        prompts=encoder.prompts,
+        projection=components.projection, max_tokens=encoder.max_tokens, prompts=encoder.prompts
     )
     onnx_export.write_sentence_layout(layout, directory)
     late_bound.write_components(components, directory)

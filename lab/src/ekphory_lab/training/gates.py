@@ -11,8 +11,9 @@ from random import Random
 import numpy as np
 
 from ekphory.errors import DatasetError, InvalidInput
+from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.model_record import CalibrationCard
-from ekphory.models.reranker import log_odds
+from ekphory.models.reranker import RerankingModel, log_odds
 from ekphory.retrieval.calibration import GATE_KIND, FittedFile
 from ekphory.retrieval.gate import GateFeature, GateThresholds
 from ekphory_lab.evaluation import datasets
@@ -26,11 +27,11 @@ from ekphory_lab.evaluation.reranking.benchmark import (
     passes,
     reliability,
 )
-from ekphory_lab.evaluation.reranking.candidates import Judge
+from ekphory_lab.evaluation.reranking.candidates import Judge, find_candidates, model_contender
 from ekphory_lab.evaluation.runner import Progress, silent
 from ekphory_lab.training.question_groups import QuestionGroup
 from ekphory_lab.training.reranker.examples import rows_of
-from ekphory_lab.training.reranker.export import fit_platt, precision_thresholds
+from ekphory_lab.training.reranker.export import calibration_card, fit_platt
 from ekphory_lab.training.sources import SOURCES
 
 # Training conversations as a set of questions over collections as large as real ones.
@@ -107,6 +108,14 @@ def _passages(number: int, group: QuestionGroup) -> Iterator[datasets.Passage]:
         )
 
 
+def find_judge(
+    dataset: datasets.Dataset, model: RerankingModel, embedder: EmbeddingModel, progress: Progress
+) -> Judge:
+    """Find what the first stage gives to read for each question, and put it before a reranker."""
+    candidates = find_candidates(dataset, embedder=embedder, progress=progress)
+    return Judge(model_contender(model), candidates, dataset.pools)
+
+
 # Learns when a reranker may be skipped: thresholds for the gate's `auto` mode.
 
 KEPT = 0.98
@@ -144,15 +153,18 @@ def learn_gates(cases: GateCases, *, keep: float = KEPT) -> tuple[LearnedGate, .
         raise DatasetError("Learning a gate needs two conversations or more. Give more rows.")
     gates = [
         LearnedGate(
-            feature,
-            learn_thresholds(cases, feature, keep=keep),
-            _checked(cases, feature, keep),
+            feature, learn_thresholds(cases, feature, keep=keep), _checked(cases, feature, keep)
         )
         for feature in GATE_FEATURES
     ]
     return tuple(
         sorted(gates, key=lambda gate: (gate.checked.gain_kept < keep, -gate.checked.skipped))
     )
+
+
+def measure_gates(gates: Sequence[LearnedGate], cases: GateCases) -> list[GateOutcome]:
+    """Say what each gate does on questions that it was not learned on."""
+    return [gate_outcome(cases, passes(cases, each.feature, each.thresholds)) for each in gates]
 
 
 def learn_thresholds(
@@ -290,11 +302,6 @@ def fit_own_calibration(
     if fit is None or fit.scaling.slope <= 0:
         raise InvalidInput("reranker", judge.contender.name, *_NO_CURVE)
     said = [fit.scaling.probabilities(each).astype(np.float64) for each in odds]
-    card = CalibrationCard(
-        slope=fit.scaling.slope,
-        intercept=fit.scaling.intercept,
-        data=f"{fit.observations} candidates of {len(odds)} questions to {dataset.name}",
-        measured={"ece/held back": round(fit.expected_calibration_error, 4)},
-        thresholds=precision_thresholds(np.concatenate(said), np.concatenate(relevant)),
-    )
+    data = f"{len(odds)} questions to {dataset.name}"
+    card = calibration_card(fit, np.concatenate(said), np.concatenate(relevant), data=data)
     return OwnCalibration(card, reliability(list(zip(said, relevant, strict=True))))

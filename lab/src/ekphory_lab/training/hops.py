@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -196,12 +197,6 @@ def _find(question: HopQuestion, memory: Memory, unread: Memory) -> tuple[FoundQ
 # Fitting.
 
 
-def _models(embedder: EmbeddingModel) -> dict[str, str]:
-    reader = bundled_reranker(TINY_RERANKER)
-    read = {} if reader is None else {TINY_RERANKER: reader.model_id}
-    return {"embedder": embedder.identity.model_id, **read}
-
-
 def learn_hops(
     found: Sequence[tuple[FoundQuestion, Trail]], *, seed: int, embedder: EmbeddingModel
 ) -> FittedFile:
@@ -222,11 +217,10 @@ def learn_hops(
     said, right = map(np.array, zip(*gated, strict=True))
     follow_from = float(np.quantile(said[right == 0], 1 - _MISTAKEN))
     weights = replace(
-        weights,
-        hop_curve=_curve(chosen),
-        chain_curve=_curve(chains),
-        follow=round(follow_from, 4),
+        weights, hop_curve=_curve(chosen), chain_curve=_curve(chains), follow=round(follow_from, 4)
     )
+    reader = bundled_reranker(TINY_RERANKER)
+    read = {} if reader is None else {TINY_RERANKER: reader.model_id}
     measured = {
         "gate, questions of several memories that pass": float(
             (said >= follow_from)[right == 1].mean()
@@ -239,7 +233,7 @@ def learn_hops(
     return FittedFile(
         kind=HOPS_KIND,
         command=f"ekphory train hops --seed {seed}",
-        models=_models(embedder),
+        models={"embedder": embedder.identity.model_id, **read},
         data={folder.name: sha256_of_texts(folder) for folder in (CHAINS, CONVERSATIONS)},
         seed=seed,
         measured={name: round(value, 4) for name, value in measured.items()},
@@ -290,8 +284,7 @@ def _fit(found: Sequence[FoundQuestion], words: PastWeights) -> HopWeights:
 def _fit_hop(found: Sequence[FoundQuestion]) -> dict[str, float]:
     """Fit what leads on; both sources weigh the same, and each step of a question."""
     several = [each for each in found if len(each.question.answers) > 1]
-    counts = {source: sum(each.question.source == source for each in several) for source in
-              ("chains", "conversations")}  # fmt: skip
+    counts = Counter(each.question.source for each in several)
     inputs, wanted, shares = [], [], []
     for each in several:
         for features, right in each.steps:

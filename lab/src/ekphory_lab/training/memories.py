@@ -197,11 +197,9 @@ def with_other_numbers(source: random.Random, situation: Situation) -> Situation
     hour, minute = source.randint(6, 21), source.choice(("00", "15", "30", "45"))
     changed["clock"] = f"{hour}:{minute}"
     same = any(old.get(name) == changed[name] for name in ("money", "count", "date", "clock"))
-    return (
-        with_other_numbers(source, situation)
-        if same
-        else replace(situation, sum=total, slots=changed)
-    )
+    if same:
+        return with_other_numbers(source, situation)
+    return replace(situation, sum=total, slots=changed)
 
 
 def _topic_slots(source: random.Random, topic: Topic) -> dict[str, str]:
@@ -353,10 +351,7 @@ class Wording:
 
 
 def draw_wording(
-    source: random.Random,
-    kind: Kind,
-    asked: frozenset[str],
-    stresses: tuple[Stress, ...],
+    source: random.Random, kind: Kind, asked: frozenset[str], stresses: tuple[Stress, ...]
 ) -> Wording:
     """Draw a sentence of that kind; one with everything that is asked, where there is one."""
     said, told = kind.voices["said"], kind.voices["told"]
@@ -568,16 +563,17 @@ def _type_confusion(source: random.Random, answer: Answer) -> GeneratedMemory:
 
 
 def _topic_drift(source: random.Random, answer: Answer) -> GeneratedMemory:
-    situation = with_other_topic(source, answer.words, answer.situation)
+    return _moved(source, answer, with_other_topic(source, answer.words, answer.situation))
+
+
+def _moved(source: random.Random, answer: Answer, situation: Situation) -> GeneratedMemory:
     return answer.wording.memory(situation, _any_age(source, answer))
 
 
 def _entity_confusion(source: random.Random, answer: Answer) -> GeneratedMemory:
     if "place" in answer.question.template.slots and source.random() < _SAME_WORDS_SHARE:
-        situation = with_other_place(source, answer.words, answer.situation)
-    else:
-        situation = with_other_person(source, answer.words, answer.situation)
-    return answer.wording.memory(situation, _any_age(source, answer))
+        return _moved(source, answer, with_other_place(source, answer.words, answer.situation))
+    return _moved(source, answer, with_other_person(source, answer.words, answer.situation))
 
 
 def _negation(source: random.Random, answer: Answer) -> GeneratedMemory:
@@ -589,8 +585,7 @@ def _negation(source: random.Random, answer: Answer) -> GeneratedMemory:
 
 
 def _number(source: random.Random, answer: Answer) -> GeneratedMemory:
-    situation = with_other_numbers(source, answer.situation)
-    return answer.wording.memory(situation, _any_age(source, answer))
+    return _moved(source, answer, with_other_numbers(source, answer.situation))
 
 
 def _near_duplicate(source: random.Random, answer: Answer) -> GeneratedMemory:
@@ -599,8 +594,7 @@ def _near_duplicate(source: random.Random, answer: Answer) -> GeneratedMemory:
     if answer.question.aim == "importance":
         return _triviality(source, answer)
     if answer.question.template.asked & _DETAILS and source.random() < 1 / 2:
-        situation = with_other_details(source, answer.situation)
-        return answer.wording.memory(situation, _any_age(source, answer))
+        return _moved(source, answer, with_other_details(source, answer.situation))
     return _hearsay(source, answer)
 
 
@@ -677,13 +671,9 @@ def generate(split: Split, *, seed: int, count: int) -> Iterator[MemorySample]:
         raise InvalidInput("split", split, "must be train or test", "Give one of them.")
     if count < 0:
         raise InvalidInput("count", count, "must be 0 or more", "Give how many samples to make.")
-    return _stream(random.Random(f"{split} {seed}"), split, count)  # noqa: S311  no secret
-
-
-def _stream(source: random.Random, split: Split, count: int) -> Iterator[MemorySample]:
+    source = random.Random(f"{split} {seed}")  # noqa: S311  no secret
     words, wordings = vocabulary(split), templates(split)
-    for _ in range(count):
-        yield _sample(source, words, wordings)
+    return (_sample(source, words, wordings) for _ in range(count))
 
 
 def _sample(source: random.Random, words: Vocabulary, wordings: Templates) -> MemorySample:

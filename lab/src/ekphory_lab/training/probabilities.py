@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -163,14 +163,17 @@ def fit_fusion_calibration(
 def _first_stage_curves(
     scopes: Iterable[AskedScope], embedder: EmbeddingModel | None, *, source: str
 ) -> dict[str, CurveFit]:
-    observed = [_observe(scope, embedder) for scope in scopes]
+    observed = []
+    for scope in scopes:
+        with scope.written(embedder=embedder) as memory:
+            observed.append({name: _observations(memory, scope, name) for name in FITTED_PRESETS})
     if len(observed) < _HELD_OUT:
         raise DatasetError(
             f"{source}: {len(observed)} scopes, so none is held out. Give data for {_HELD_OUT}."
         )
     return {
-        name: _curve_fit([each[name] for each in observed], FITTED_PRESETS[name])
-        for name in FITTED_PRESETS
+        name: _curve_fit([each[name] for each in observed], fit)
+        for name, fit in FITTED_PRESETS.items()
     }
 
 
@@ -264,11 +267,6 @@ def most_likely(
 def _joined(parts: list[Observations]) -> Observations:
     columns = zip(*((part.scores, part.evidence, part.relevant) for part in parts), strict=True)
     return Observations(*(np.concatenate(column) for column in columns))
-
-
-def _observe(scope: AskedScope, embedder: EmbeddingModel | None) -> dict[str, Observations]:
-    with scope.written(embedder=embedder) as memory:
-        return {name: _observations(memory, scope, name) for name in FITTED_PRESETS}
 
 
 def _observations(memory: Memory, scope: AskedScope, preset: str) -> Observations:
@@ -410,10 +408,7 @@ class Searching:
 
 
 def observed(
-    scopes: Iterable[AskedScope],
-    searching: Searching,
-    *,
-    on_progress: Told,
+    scopes: Iterable[AskedScope], searching: Searching, *, on_progress: Told
 ) -> list[Asked]:
     """Ask every scope its questions, and note the best hits of each.
 
@@ -640,16 +635,24 @@ class FirstCurves:
     """The curves of the first stage.
 
     Attributes:
-        words: Of the preset `fast`.
-        meaning: Of `balanced`.
         values: All of them, as they stand in the file.
         measured: Their errors, as they stand there.
     """
 
-    words: LexicalCalibration
-    meaning: FusionCalibration
     values: Mapping[str, Any]
     measured: Mapping[str, float]
+
+    @property
+    def words(self) -> LexicalCalibration:
+        """Of the preset `fast`."""
+        curves = self.values[WORDS].items()
+        return LexicalCalibration(**{kind: LexicalCurve(**curve) for kind, curve in curves})
+
+    @property
+    def meaning(self) -> FusionCalibration:
+        """Of `balanced`."""
+        curves = self.values[MEANING].items()
+        return FusionCalibration(**{kind: Calibration(**curve) for kind, curve in curves})
 
     @property
     def even(self) -> FusionCalibration:
@@ -677,8 +680,7 @@ def read_kept_fits(
     Raises:
         InvalidInput: The file is of other data or models.
     """
-    read = fitted_probabilities(path)
-    file = read.file
+    file = fitted_probabilities(path).file
     used = {name: model for name, model in models.items() if name not in only}
     if file.data != data or any(file.models.get(role) != used[role] for role in used):
         raise InvalidInput("only", list(only), f"{path} is of other data or models", "Fit all.")
@@ -686,45 +688,27 @@ def read_kept_fits(
     of_only = tuple(f"{name}{mark}" for name in only for mark in (",", ":"))
     measured = {key: value for key, value in file.measured.items() if not key.startswith(of_only)}
     first = {key: value for key, value in measured.items() if key.startswith(_OF_FIRST_STAGE)}
-    curves = FirstCurves(read.words, read.meaning, file.values["first_stage"], first)
-    return curves, KeptFits(hits, measured)
+    return FirstCurves(file.values["first_stage"], first), KeptFits(hits, measured)
 
 
 def _first_curves(first: dict[str, CalibrationFit]) -> FirstCurves:
-    by_words, by_meaning = first["fast"], first["balanced"]
-    words = LexicalCalibration(
-        documents=cast("LexicalCurve", by_words.documents.curve),
-        turns=cast("LexicalCurve", by_words.turns.curve),
-    )
-    meaning = FusionCalibration(
-        documents=cast("Calibration", by_meaning.documents.curve),
-        turns=cast("Calibration", by_meaning.turns.curve),
-    )
-    errors = {
-        f"{_OF_FIRST_STAGE}{preset}, {kind}: calibration error": round(
-            found.expected_calibration_error, 4
-        )
-        for preset, fit in first.items()
-        for kind, found in (("documents", fit.documents), ("turns", fit.turns))
-    }
-    values = {WORDS: _plain(by_words), MEANING: _plain(by_meaning)}
-    return FirstCurves(words, meaning, values, errors)
-
-
-def _plain(fit: CalibrationFit) -> dict[str, dict[str, float]]:
-    return {"documents": asdict(fit.documents.curve), "turns": asdict(fit.turns.curve)}
+    errors, values = {}, {}
+    for name, preset in ((WORDS, "fast"), (MEANING, "balanced")):
+        by_kind = {"documents": first[preset].documents, "turns": first[preset].turns}
+        values[name] = {kind: asdict(found.curve) for kind, found in by_kind.items()}
+        for kind, found in by_kind.items():
+            error = round(found.expected_calibration_error, 4)
+            errors[f"{_OF_FIRST_STAGE}{preset}, {kind}: calibration error"] = error
+    return FirstCurves(values, errors)
 
 
 def _measured(fits: dict[str, HitFit]) -> dict[str, float]:
-    best = {
-        f"{name}, {kind}: error of the best hit": error
-        for name, fit in fits.items()
-        for kind, error in fit.errors.items()
-    }
-    empty = {
-        f"{name}, {kind}: empty at {EMPTY_BELOW:g} of those without an answer": share
-        for name, fit in fits.items()
-        for kind, share in fit.empty.items()
-    }
-    asked = {f"{name}: questions": float(fit.questions) for name, fit in fits.items()}
-    return {name: round(value, 4) for name, value in {**best, **empty, **asked}.items()}
+    measured: dict[str, float] = {}
+    for name, fit in fits.items():
+        measured[f"{name}: questions"] = float(fit.questions)
+        for kind, error in fit.errors.items():
+            measured[f"{name}, {kind}: error of the best hit"] = round(error, 4)
+        for kind, share in fit.empty.items():
+            what = f"empty at {EMPTY_BELOW:g} of those without an answer"
+            measured[f"{name}, {kind}: {what}"] = round(share, 4)
+    return measured

@@ -49,16 +49,15 @@ def development_set(folder: Path = DEVELOPMENT_CONVERSATIONS) -> datasets.Datase
     for kind, size in CONVERSATIONS_PER_POOL.items():
         chosen = [row for row in rows if row["kind"] == kind]
         for start in range(0, len(chosen), size):
-            together = _of_one_pair(chosen[start : start + size])
+            together = chosen[start : start + size]
+            # The same two speak everywhere: a name then tells no conversation from the others.
+            pair = _speakers(together[0])
+            together = [
+                _renamed(row, dict(zip(_speakers(row), pair, strict=True))) for row in together
+            ]
             _add_pool(collection, f"{kind}-{start // size}", together)
     file = datasets.BenchmarkFile(NAME, sha256_of_texts(folder), None)
     return collection.dataset(NAME, source=_SOURCE, files=(file,))
-
-
-def _of_one_pair(rows: Sequence[Row]) -> list[Row]:
-    """Let the same two speak everywhere: a name then tells no conversation from the others."""
-    pair = _speakers(rows[0])
-    return [_renamed(row, dict(zip(_speakers(row), pair, strict=True))) for row in rows]
 
 
 def _speakers(row: Row) -> list[str]:
@@ -153,7 +152,9 @@ def probability_scopes(directory: Path) -> Iterator[AskedScope]:
     """
     rows = each_row(directory / SQUAD_SENTENCES)
     for size, most in _DOCUMENTS.items():
-        yield from _document_scopes(rows, size, most)
+        for chunk in _chunks(rows, size, most):
+            names = {text: str(place) for place, text in enumerate(chunk)}
+            yield AskedScope("documents", _numbered(chunk), _questions(rows, names, chunk, most))
     for size, most in _LONG.items():
         yield from _long_scopes(rows, size, most)
     passages = each_row(directory / PASSAGES)
@@ -188,9 +189,7 @@ def paper_scopes(folder: Path = DOCUMENTS) -> Iterator[AskedScope]:
             yield _paper_scope(chunk, others, most)
 
 
-def _paper_scope(
-    papers: Sequence[Mapping[str, Any]], others: Iterator[Mapping[str, Any]], most: int
-) -> AskedScope:
+def _paper_scope(papers: Sequence[Row], others: Iterator[Row], most: int) -> AskedScope:
     every = [(query, str(n)) for n, paper in enumerate(papers) for query in paper["searches"]]
     step = max(1, len(every) // most)
     unanswered = itertools.islice(others, round(most * _UNANSWERED_SHARE))
@@ -244,15 +243,7 @@ def pool_scopes(folder: Path) -> Iterator[AskedScope]:
     yield from dataset_scopes(development_set(folder), kind="turns")
 
 
-def _document_scopes(
-    rows: Iterator[Mapping[str, Any]], size: int, most: int
-) -> Iterator[AskedScope]:
-    for chunk in _chunks(rows, size, most):
-        names = {text: str(place) for place, text in enumerate(chunk)}
-        yield AskedScope("documents", _numbered(chunk), _questions(rows, names, chunk, most))
-
-
-def _long_scopes(rows: Iterator[Mapping[str, Any]], size: int, most: int) -> Iterator[AskedScope]:
+def _long_scopes(rows: Iterator[Row], size: int, most: int) -> Iterator[AskedScope]:
     for chunk in _chunks(rows, size * _SENTENCES_OF_A_MESSAGE, most):
         texts, together = list(chunk), _SENTENCES_OF_A_MESSAGE
         messages = (texts[start : start + together] for start in range(0, len(texts), together))
@@ -264,7 +255,7 @@ def _long_scopes(rows: Iterator[Mapping[str, Any]], size: int, most: int) -> Ite
         )
 
 
-def _reference_scope(rows: Iterator[Mapping[str, Any]], size: int, most: int) -> AskedScope:
+def _reference_scope(rows: Iterator[Row], size: int, most: int) -> AskedScope:
     """Return passages of a reference work, each of which answers one question."""
     asked: dict[str, list[str]] = {}
     for row in rows:
@@ -276,7 +267,7 @@ def _reference_scope(rows: Iterator[Mapping[str, Any]], size: int, most: int) ->
     return AskedScope("reference", _numbered(asked), questions)
 
 
-def _policy_scope(rows: Iterable[Mapping[str, Any]]) -> AskedScope:
+def _policy_scope(rows: Iterable[Row]) -> AskedScope:
     """Return segments of many privacy policies, and what was asked of one of them or another."""
     name_of: dict[str, str] = {}
     questions: dict[str, set[str]] = {}
@@ -285,13 +276,11 @@ def _policy_scope(rows: Iterable[Mapping[str, Any]]) -> AskedScope:
         questions.setdefault(row["query"], set()).add(name)
     asked = list(questions)[::_EVERY_POLICY_QUESTION]
     return AskedScope(
-        "policies",
-        _numbered(name_of),
-        {query: frozenset(questions[query]) for query in asked},
+        "policies", _numbered(name_of), {query: frozenset(questions[query]) for query in asked}
     )
 
 
-def _timed_scopes(rows: Sequence[Mapping[str, Any]]) -> Iterator[AskedScope]:
+def _timed_scopes(rows: Sequence[Row]) -> Iterator[AskedScope]:
     """Yield pages about what changed with time, forty together, with questions that name times."""
     for start in range(0, _TIMED_PAGES, _PAGES_TOGETHER):
         pages = rows[start : start + _PAGES_TOGETHER]
@@ -315,9 +304,7 @@ def _numbered(texts: Iterable[str]) -> list[dict[str, Any]]:
     return [{"id": str(place), "text": text} for place, text in enumerate(texts)]
 
 
-def _chunks(
-    rows: Iterator[Mapping[str, Any]], size: int, most: int
-) -> Iterator[dict[str, list[str]]]:
+def _chunks(rows: Iterator[Row], size: int, most: int) -> Iterator[dict[str, list[str]]]:
     """Yield sentences with their questions, so many at a time, until there are enough questions."""
     asked = 0
     while asked < _QUESTIONS_OF_A_SIZE:
@@ -333,7 +320,7 @@ def _chunks(
 
 
 def _questions(
-    rows: Iterator[Mapping[str, Any]],
+    rows: Iterator[Row],
     answer_of: Mapping[str, str],
     chunk: Mapping[str, Sequence[str]],
     most: int,

@@ -207,11 +207,9 @@ class BaseModel(Protocol):
 
     def encode(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed passages; shape (len(texts), dimension), rows of length 1."""
-        ...
 
     def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed questions likewise, with what the model puts before them."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,7 +223,9 @@ persona_groups = _epochs_of(_persona_group, size=CHATS_PER_GROUP)
 def _add_chat(builder: GroupBuilder, chat: Row, names: tuple[str, str], random: Random) -> None:
     by_speaker = {"User 1": names[0], "User 2": names[1]}
     # A few turns have a heading of a list for their speaker.
-    turns = [_named(turn, by_speaker) for turn in chat["turns"] if turn["speaker"] in by_speaker]
+    said = [turn for turn in chat["turns"] if turn["speaker"] in by_speaker]
+    spoken = [(by_speaker[turn["speaker"]], turn["text"]) for turn in said]
+    turns = [Turn(name, _PLACEHOLDER.sub(name, text)) for name, text in spoken]
     if not turns:
         return
     others = {names[0]: names[1], names[1]: names[0]}
@@ -232,11 +234,6 @@ def _add_chat(builder: GroupBuilder, chat: Row, names: tuple[str, str], random: 
     for text, place in _questions(chat, turns, names, random):
         asked = reworded(text, random)
         builder.add_question(asked, [rows[passages.rows[place]]])
-
-
-def _named(turn: Row, by_speaker: dict[str, str]) -> Turn:
-    name = by_speaker[turn["speaker"]]
-    return Turn(name, _PLACEHOLDER.sub(name, turn["text"]))
 
 
 def _questions(

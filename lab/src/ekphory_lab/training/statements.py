@@ -144,7 +144,7 @@ def _own(words: list[str]) -> Statement | None:
         return _with_auxiliary("", _AUXILIARIES[head], words[1:])
     if head in _MODALS:
         return _with_verb("", head, words[1:])
-    if head in _PERFECT and _is_participle(words[1].lower()):
+    if head in _PERFECT and (words[1].lower() in PARTICIPLES or words[1].lower().endswith("ed")):
         return _with_verb("", _PERFECT[head], words[1:])
     return _in_one_word(head, words[1:])
 
@@ -207,10 +207,6 @@ def _cut(subject: str, auxiliary: str, verb: str, words: list[str]) -> Statement
             pieces[-1].append(word)
     tails = tuple(Tail(piece[0].lower(), " ".join(piece)) for piece in pieces[1:])
     return Statement(subject, auxiliary, verb, " ".join(pieces[0]), tails)
-
-
-def _is_participle(word: str) -> bool:
-    return word in PARTICIPLES or word.endswith("ed")
 
 
 # Turns what a speaker says about themselves into the questions that it answers.

@@ -102,7 +102,10 @@ def ranges_over(
         present = batch["attention_mask"].astype(bool)
         for site, value in zip(sites, session.run(names, dict(batch)), strict=True):
             seen = value[present]
-            ranges[site] = _widened(ranges.get(site), seen.min(axis=0), seen.max(axis=0))
+            low, high = seen.min(axis=0), seen.max(axis=0)
+            if (known := ranges.get(site)) is not None:
+                low, high = np.minimum(known.low, low), np.maximum(known.high, high)
+            ranges[site] = ActivationRange(low, high)
     return ranges
 
 
@@ -119,12 +122,6 @@ def text_batches(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[ModelIn
         mask = np.array([encoding.attention_mask for encoding in encodings], dtype=np.int64)
         ids = np.array([encoding.ids for encoding in encodings], dtype=np.int64)
         yield {"input_ids": ids, "attention_mask": mask}
-
-
-def _widened(known: ActivationRange | None, low: Array, high: Array) -> ActivationRange:
-    if known is None:
-        return ActivationRange(low, high)
-    return ActivationRange(np.minimum(known.low, low), np.maximum(known.high, high))
 
 
 # 8-bit arithmetic with scales fixed in advance: a vector never depends on its batch.

@@ -130,7 +130,7 @@ def read_conversation(path: Path) -> Row:
     """
     reader = _Reader(path)
     for number, line in _numbered_lines(path):
-        reader.read(line, number)
+        reader.read(line, f"{path}, line {number}")
     return reader.row()
 
 
@@ -152,17 +152,16 @@ class _Reader:
         self._places: dict[str, int] = {}
         self._questions: list[Row] = []
 
-    def read(self, line: str, number: int) -> None:
+    def read(self, line: str, place: str) -> None:
         if kind := _KIND.fullmatch(line):
-            self._kind = _one_of(kind[1], KINDS, self._place(number))
+            self._kind = _one_of(kind[1], KINDS, place)
         elif session := _SESSION.fullmatch(line):
-            self._add_session(session, number)
+            self._add_session(session, place)
         elif turn := _TURN.fullmatch(line):
-            self._add_turn(turn, number)
+            self._add_turn(turn, place)
         elif question := _QUESTION.fullmatch(line):
-            self._add_question(question, number)
+            self._add_question(question, place)
         else:
-            place = self._place(number)
             raise DatasetError(f"{place}: {line[:60]!r} must be a line of a conversation.")
 
     def row(self) -> Row:
@@ -177,20 +176,20 @@ class _Reader:
             "questions": self._questions,
         }
 
-    def _add_session(self, found: re.Match[str], number: int) -> None:
+    def _add_session(self, found: re.Match[str], place: str) -> None:
         try:
             at = datetime.strptime(found[2], "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
         except ValueError as error:
-            raise DatasetError(f"{self._place(number)}: {found[2]} must be a time.") from error
+            raise DatasetError(f"{place}: {found[2]} must be a time.") from error
         follows = not self._sessions or at > self._sessions[-1]
         if int(found[1]) != len(self._sessions) + 1 or not follows:
-            raise DatasetError(f"{self._place(number)}: sessions count from 1 and follow in time.")
+            raise DatasetError(f"{place}: sessions count from 1 and follow in time.")
         self._sessions.append(at)
 
-    def _add_turn(self, found: re.Match[str], number: int) -> None:
+    def _add_turn(self, found: re.Match[str], place: str) -> None:
         session = len(self._sessions)
         if found[1].split(".")[0] != str(session) or found[1] in self._places:
-            raise DatasetError(f"{self._place(number)}: turn {found[1]} is not of this session.")
+            raise DatasetError(f"{place}: turn {found[1]} is not of this session.")
         self._places[found[1]] = len(self._turns)
         self._turns.append(
             {
@@ -201,23 +200,20 @@ class _Reader:
             }
         )
 
-    def _add_question(self, found: re.Match[str], number: int) -> None:
+    def _add_question(self, found: re.Match[str], place: str) -> None:
         answering = found[2].split()
         missing = [name for name in answering if name not in self._places]
         if missing or not answering:
             named = ", ".join(missing) or "is named"
-            raise DatasetError(f"{self._place(number)}: no turn {named}.")
+            raise DatasetError(f"{place}: no turn {named}.")
         self._questions.append(
             {
-                "category": _one_of(found[1], CATEGORIES, self._place(number)),
+                "category": _one_of(found[1], CATEGORIES, place),
                 "turns": sorted({self._places[name] for name in answering}),
                 "query": found[3].strip(),
                 "answer": found[4].strip(),
             }
         )
-
-    def _place(self, number: int) -> str:
-        return f"{self._path}, line {number}"
 
 
 def _one_of(value: str, known: Sequence[str], place: str) -> str:
@@ -360,14 +356,11 @@ def turn_passages(
         if joins and random.random() < _JOINED_SHARE:
             rows[later] = len(texts)
             text = f"{text} {turns[later].text}"
-        texts.append(f"{turn.speaker}: {_greeted(text, addressee[turn.speaker], random)}")
+        if random.random() < _GREETED_SHARE:
+            greeting = str(random.choice(WORDS["greetings"]))
+            text = greeting.format(addressee[turn.speaker], text)
+        texts.append(f"{turn.speaker}: {text}")
     return TurnPassages(tuple(texts), tuple(rows))
-
-
-def _greeted(text: str, name: str, random: Random) -> str:
-    if random.random() >= _GREETED_SHARE:
-        return text
-    return str(random.choice(WORDS["greetings"])).format(name, text)
 
 
 # Long messages: what one speaker says in several turns, put together into one.
@@ -396,7 +389,9 @@ def with_long_messages(group: QuestionGroup, random: Random) -> QuestionGroup:
     messages: list[_Message] = []
     unfinished: dict[str, _Message] = {}
     for row, passage in enumerate(group.passages):
-        speaker, text = _speaker_and_text(passage)
+        speaker, colon, text = passage.partition(": ")
+        if not colon or len(speaker) > _LONGEST_NAME or "." in speaker:
+            speaker, text = "", passage
         message = unfinished.get(speaker)
         if message is None:
             message = _Message(speaker, random.randint(FEWEST_TURNS, MOST_TURNS))
@@ -411,7 +406,7 @@ def with_long_messages(group: QuestionGroup, random: Random) -> QuestionGroup:
         group.source,
         tuple(message.passage for message in messages),
         tuple(
-            Question(question.text, _moved(question.positives, places))
+            Question(question.text, tuple(sorted({places[row] for row in question.positives})))
             for question in group.questions
         ),
     )
@@ -428,16 +423,6 @@ class _Message:
     def passage(self) -> str:
         text = " ".join(self.texts)
         return f"{self.speaker}: {text}" if self.speaker else text
-
-
-def _speaker_and_text(passage: str) -> tuple[str, str]:
-    speaker, colon, text = passage.partition(": ")
-    named = bool(colon) and len(speaker) <= _LONGEST_NAME and "." not in speaker
-    return (speaker, text) if named else ("", passage)
-
-
-def _moved(rows: Sequence[int], places: dict[int, int]) -> tuple[int, ...]:
-    return tuple(sorted({places[row] for row in rows}))
 
 
 # Neutral texts for the ranges of a quantised model, read from JSON Lines files.
@@ -471,15 +456,11 @@ def _texts_of(path: Path) -> tuple[str, list[str]]:
     if path.is_dir():
         said = [text for row in read_conversations(path) for text in _row_texts(row)]
         return sha256_of_texts(path), said
-    content = _read_bytes(path)
-    return hashlib.sha256(content).hexdigest(), list(_texts(path, content))
-
-
-def _read_bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error}).") from error
+    return hashlib.sha256(content).hexdigest(), list(_texts(path, content))
 
 
 def _texts(path: Path, content: bytes) -> Iterator[str]:

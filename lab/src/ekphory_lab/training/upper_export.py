@@ -13,14 +13,7 @@ from ekphory.models import onnx_graph
 from ekphory.models.late_bound import Linear
 from ekphory.models.onnx_reranker import PairTokens
 from ekphory.models.reranker import SMALL_RERANKER
-from ekphory.models.shared_layers import (
-    HIDDEN,
-    LOGITS,
-    MASK,
-    SHARED_OUTPUT,
-    TAGS,
-    SharedLayers,
-)
+from ekphory.models.shared_layers import HIDDEN, LOGITS, MASK, SHARED_OUTPUT, TAGS, SharedLayers
 from ekphory_lab.training import static_int8
 
 if TYPE_CHECKING:

@@ -142,11 +142,7 @@ def candidate_identity(
 
 
 def find_candidates(
-    dataset: Dataset,
-    *,
-    embedder: EmbeddingModel,
-    top: int = TOP,
-    progress: Progress = silent,
+    dataset: Dataset, *, embedder: EmbeddingModel, top: int = TOP, progress: Progress = silent
 ) -> CandidateSet:
     """Put every question to its own pool, and to another conversation where there is one.
 
@@ -617,7 +613,9 @@ def given_candidates(
     Raises:
         DatasetError: A question of the set has no row, or a passage is not in its pool.
     """
-    named = {query.key: _list_of(query, lists) for query in dataset.queries}
+    named = {
+        query.key: lists.get(query.key) or lists.get((None, query.id)) for query in dataset.queries
+    }
     if not any(named.values()):
         return None
     passages = {pool: _with_neighbours(each) for pool, each in dataset.pools.items()}
@@ -643,10 +641,6 @@ def given_candidates(
         top=top,
     )
     return CandidateSet(identity, passages, tuple(own), ())
-
-
-def _list_of(query: EvaluationQuery, lists: GivenLists) -> GivenList | None:
-    return lists.get(query.key) or lists.get((None, query.id))
 
 
 def _candidate_list(query: EvaluationQuery, given: GivenList, top: int) -> CandidateList:

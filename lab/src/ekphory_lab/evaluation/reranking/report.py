@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
@@ -56,7 +55,7 @@ def rerank_tables(report: benchmark.RerankReport) -> Iterator[tables.ReportTable
         found.results[0].report.categories,
         {
             result.name: [
-                tables.format_figure(group.estimates["MRR"].mean)
+                tables.format_figure(group.scores["MRR"].mean)
                 for group in result.report.categories.values()
             ]
             for result in found.results
@@ -74,7 +73,7 @@ def set_tables(measured: benchmark.RerankedSet) -> Iterator[tables.ReportTable]:
 def _order_tables(measured: benchmark.RerankedSet) -> Iterator[tables.ReportTable]:
     name, results = measured.dataset.name, measured.results
     estimates = {
-        result.name: [result.report.overall.estimates[each] for each in PUBLISHED_MEASURES]
+        result.name: [result.report.overall.scores[each] for each in PUBLISHED_MEASURES]
         for result in results
     }
     means = {
@@ -114,7 +113,7 @@ def _order_tables(measured: benchmark.RerankedSet) -> Iterator[tables.ReportTabl
         [f"{known.get(each, each)} ({group.queries})" for each, group in categories.items()],
         {
             result.name: [
-                tables.format_estimate(result.report.categories[each].estimates["MAP"])
+                tables.format_estimate(result.report.categories[each].scores["MAP"])
                 for each in categories
             ]
             for result in results
@@ -231,7 +230,7 @@ def reliability_svg(found: benchmark.Reliability, *, title: str) -> str:
 
 
 def _circles(bins: tuple[benchmark.ReliabilityBin, ...]) -> Iterator[str]:
-    points = [_place(each.said, each.right) for each in bins]
+    points = [(_LEFT + each.said * _SIDE, _TOP + (1 - each.right) * _SIDE) for each in bins]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     yield f'<polyline points="{path}" fill="none" stroke="#2b6cb0" stroke-width="1.5"/>'
     most = max((each.candidates for each in bins), default=1)
@@ -242,10 +241,6 @@ def _circles(bins: tuple[benchmark.ReliabilityBin, ...]) -> Iterator[str]:
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="#2b6cb0" '
             f'fill-opacity=".6"><title>{told}</title></circle>'
         )
-
-
-def _place(said: float, right: float) -> tuple[float, float]:
-    return _LEFT + said * _SIDE, _TOP + (1 - right) * _SIDE
 
 
 # The benchmark's report as JSON, and as Markdown with its reliability pictures.
@@ -260,11 +255,11 @@ Made by
 
 
 def report_json(report: benchmark.RerankReport) -> dict[str, object]:
-    """Return the whole report as values that JSON can hold."""
+    """Return the whole report for JSON."""
     return {
         "version": report.version,
         "sets": [_set_json(each) for each in report.sets],
-        "dialogue": [asdict(scores) for scores in report.dialogue],
+        "dialogue": report.dialogue,
         "languages": _set_json(report.languages),
     }
 
@@ -300,19 +295,17 @@ def write_report(report: benchmark.RerankReport, file: Path, *, command: str) ->
 def _set_json(measured: benchmark.RerankedSet) -> dict[str, object]:
     return {
         "dataset": measured.dataset.name,
-        "candidates": asdict(measured.identity),
-        "contenders": [_contender_json(result) for result in measured.results],
-    }
-
-
-def _contender_json(result: benchmark.ContenderResult) -> dict[str, object]:
-    compared, answerable = result.against_first_stage, result.answerable
-    return {
-        "name": result.name,
-        "report": to_json(result.report),
-        "against_first_stage": None if compared is None else asdict(compared),
-        "reading_ms": {str(count): asdict(each) for count, each in result.reading.items()},
-        "is_calibrated": result.is_calibrated,
-        "reliability": None if result.reliability is None else asdict(result.reliability),
-        "answerable_auroc": None if answerable is None else asdict(answerable),
+        "candidates": measured.identity,
+        "contenders": [
+            {
+                "name": result.name,
+                "report": to_json(result.report),
+                "against_first_stage": result.against_first_stage,
+                "reading_ms": result.reading,
+                "is_calibrated": result.is_calibrated,
+                "reliability": result.reliability,
+                "answerable_auroc": result.answerable,
+            }
+            for result in measured.results
+        ],
     }

@@ -103,7 +103,11 @@ def read_examples(path: Path) -> tuple[RerankExample, ...]:
         DatasetError: The file is missing or holds something else.
     """
     try:
-        return tuple(_EXAMPLES.validate_python(_nested(row)) for row in read_rows(path))
+        rows = (
+            {**row, "candidates": [{**each, "passage": each} for each in row["candidates"]]}
+            for row in read_rows(path)
+        )
+        return tuple(map(_EXAMPLES.validate_python, rows))
     except (KeyError, TypeError, ValueError) as error:
         raise DatasetError(
             f"{path}: no examples for a reranker ({type(error).__name__}: {error}). "
@@ -122,10 +126,6 @@ def _candidate_row(candidate: Candidate) -> dict[str, Any]:
     row = asdict(candidate)
     passage: dict[str, Any] = row.pop("passage")
     return {**passage, **row, **{name: round(row[name], 5) for name in ("lexical", "dense")}}
-
-
-def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**row, "candidates": [{**each, "passage": each} for each in row["candidates"]]}
 
 
 # Which rows of a training file are held back for measuring and calibrating, decided by hash.

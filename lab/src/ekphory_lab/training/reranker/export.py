@@ -225,6 +225,19 @@ def fit_platt(logits: list[FloatArray], relevant: list[FloatArray]) -> PlattFit:
     return PlattFit(platt_curve(joined, np.concatenate(relevant)), len(joined), error)
 
 
+def calibration_card(
+    fit: PlattFit, said: FloatArray, relevant: FloatArray, *, data: str
+) -> model_record.CalibrationCard:
+    """Return what a record says of a curve, of what was said by it, and of the data."""
+    return model_record.CalibrationCard(
+        slope=fit.scaling.slope,
+        intercept=fit.scaling.intercept,
+        data=f"{fit.observations} candidates of {data}",
+        measured={"ece/held back": round(fit.expected_calibration_error, 4)},
+        thresholds=precision_thresholds(said, relevant),
+    )
+
+
 def precision_thresholds(probabilities: FloatArray, relevant: FloatArray) -> dict[str, float]:
     """Give, for each precision, the least probability from which on it is reached.
 
@@ -292,11 +305,7 @@ def read_calibration_examples(paths: Sequence[Path]) -> CalibrationExamples:
 
 
 def export_reranker(
-    source: Path,
-    target: Path,
-    *,
-    description: ModelDescription,
-    calibration: CalibrationExamples,
+    source: Path, target: Path, *, description: ModelDescription, calibration: CalibrationExamples
 ) -> model_record.RerankerRecord:
     """Write `model.onnx`, `tokenizer.json` and `model.json`; the same input gives the same bytes.
 
@@ -366,12 +375,11 @@ def _fitted(
     ]
     fit = fit_platt(logits, relevant)
     said = fit.scaling.probabilities(np.concatenate(logits).astype(np.float32))
-    return model_record.CalibrationCard(
-        slope=fit.scaling.slope,
-        intercept=fit.scaling.intercept,
-        data=f"{fit.observations} candidates of {len(examples)} held-back training questions",
-        measured={"ece/held back": round(fit.expected_calibration_error, 4)},
-        thresholds=precision_thresholds(said.astype(np.float64), np.concatenate(relevant)),
+    return calibration_card(
+        fit,
+        said.astype(np.float64),
+        np.concatenate(relevant),
+        data=f"{len(examples)} held-back training questions",
     )
 
 

@@ -37,8 +37,7 @@ from ekphory_lab.training.reranker.teachers import (
     LabelTeacher,
     PreferenceTeacher,
     WeightedTeacher,
-    dense_teacher,
-    lexical_teacher,
+    first_stage_teacher,
     with_soft_labels,
 )
 from ekphory_lab.training.sources import SOURCES, draw_by_share, repeat_epochs
@@ -247,7 +246,7 @@ def _teachers(
     weights = config.teachers
     own = [
         WeightedTeacher(LabelTeacher(), weights.labels),
-        WeightedTeacher(lexical_teacher(), weights.lexical),
-        WeightedTeacher(dense_teacher(), weights.dense),
+        WeightedTeacher(first_stage_teacher("lexical"), weights.lexical),
+        WeightedTeacher(first_stage_teacher("dense"), weights.dense),
     ]
     return own + [WeightedTeacher(teacher, weights.further) for teacher in further]

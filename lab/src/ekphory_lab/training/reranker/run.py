@@ -314,9 +314,7 @@ def _models(
             "Leave it out, or take `--config following` or `exchanging`.",
         )
     if config.architecture == "yes_no":
-        from ekphory_lab.training.reranker.models import load_yes_no_model
-
-        language_model = load_yes_no_model(base, config.lora)
+        language_model = models.load_yes_no_model(base, config.lora)
         language_model.parts.train()
         return language_model, None
     whole = models.load_cross_encoder(base)
@@ -332,7 +330,11 @@ def _followed(
     if not config.loss.following:
         return None
     if followed is not None:
-        return _scoring(followed)
+        if not (followed / HEAD_FILE).is_file():
+            problem = f"has no {HEAD_FILE}, so no scores"
+            remedy = "Give the directory of a trained reranker."
+            raise InvalidInput("followed", str(followed), problem, remedy)
+        return models.load_cross_encoder(followed)
     if not config.layers:
         raise InvalidInput(
             "followed",
@@ -341,17 +343,6 @@ def _followed(
             "Give its directory as `--followed`.",
         )
     return whole
-
-
-def _scoring(place: Path) -> models.CrossEncoder:
-    if not (place / HEAD_FILE).is_file():
-        raise InvalidInput(
-            "followed",
-            str(place),
-            f"has no {HEAD_FILE}, so no scores",
-            "Give the directory of a trained reranker.",
-        )
-    return models.load_cross_encoder(place)
 
 
 # A training run of a reranker: one loop, resumable, with a manifest. Needs torch.

@@ -19,12 +19,7 @@ from numpy.typing import NDArray
 from ekphory.models.reranker import RerankPassage, RerankQuery
 from ekphory.types import format_date
 from ekphory_lab.evaluation.systems import bm25_scorer, z_scored_mean
-from ekphory_lab.training.memories import (
-    GeneratedMemory,
-    MemorySample,
-    NegativeKind,
-    generate,
-)
+from ekphory_lab.training.memories import GeneratedMemory, MemorySample, NegativeKind, generate
 from ekphory_lab.training.memory_words import templates
 from ekphory_lab.training.question_groups import (
     WORDS,
@@ -69,11 +64,7 @@ class NamedTime:
 def name_time(at: datetime, grain: Grain) -> NamedTime:
     """Put a moment's day, month or year into words."""
     day = format_date(at)
-    words = {
-        "day": f"on {day}",
-        "month": f"in {day.partition(' ')[2]}",
-        "year": f"in {at.year}",
-    }
+    words = {"day": f"on {day}", "month": f"in {day.partition(' ')[2]}", "year": f"in {at.year}"}
     return NamedTime(words[grain], grain, at)
 
 

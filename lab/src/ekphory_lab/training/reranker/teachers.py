@@ -51,7 +51,6 @@ class PreferenceTeacher(Protocol):
     @property
     def name(self) -> str:
         """What reports call it."""
-        ...
 
     def preferences(self, example: RerankExample) -> FloatArray:
         """Say how much rather i than j answers, from 0 to 1; shape (n, n), p_ij + p_ji = 1.
@@ -59,7 +58,6 @@ class PreferenceTeacher(Protocol):
         Raises:
             ServiceError: A remote model failed after all repeats, or answered nonsense.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +93,13 @@ class ScoreTeacher:
         return np.asarray(1 / (1 + np.exp(-_STEEPNESS * gaps)))
 
 
-def lexical_teacher() -> ScoreTeacher:
-    """Take BM25 as it was among the passages that the candidates were found in."""
-    return ScoreTeacher("bm25", lambda example: _column(example, "lexical"))
+def first_stage_teacher(column: Literal["lexical", "dense"]) -> ScoreTeacher:
+    """Take BM25, or the cosine of the embedder, among the passages where candidates were found."""
 
+    def scores(example: RerankExample) -> FloatArray:
+        return np.array([getattr(each, column) for each in example.candidates], np.float64)
 
-def dense_teacher() -> ScoreTeacher:
-    """Take the cosine of the embedder that found the candidates."""
-    return ScoreTeacher("dense", lambda example: _column(example, "dense"))
+    return ScoreTeacher("bm25" if column == "lexical" else column, scores)
 
 
 def reranking_teacher(model: RerankingModel) -> ScoreTeacher:
@@ -115,10 +112,6 @@ def reranking_teacher(model: RerankingModel) -> ScoreTeacher:
         return np.asarray(np.log(given / (1 - given)))
 
     return ScoreTeacher(model.name, scores)
-
-
-def _column(example: RerankExample, name: str) -> FloatArray:
-    return np.array([getattr(candidate, name) for candidate in example.candidates], np.float64)
 
 
 # A language model as teacher: it is asked of two passages which answers better.

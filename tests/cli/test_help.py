@@ -50,7 +50,7 @@ def test_help_for_what_is_no_parameter_is_a_mistake_of_the_program():
             color: Of the paint.
         """
 
-    with pytest.raises(TypeError, match="color is told of and is no parameter"):
+    with pytest.raises(TypeError, match="color must be a parameter"):
         spread(paint)
 
 

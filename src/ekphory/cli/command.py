@@ -62,10 +62,17 @@ def message_console() -> Console:
     return Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
-def print_result(output: Output, value: object, shown: RenderableType) -> None:
-    """Print a result: as JSON where that was asked for, else as people are shown it."""
+def print_result(
+    output: Output, value: object, shown: RenderableType | None, *, nothing: str = ""
+) -> None:
+    """Print a result: as JSON where that was asked for, else as people are shown it.
+
+    `nothing` is said in place of what is not there to be shown.
+    """
     if output.json:
         print_json(value)
+    elif shown is None:
+        message_console().print(nothing)
     else:
         result_console().print(shown, soft_wrap=isinstance(shown, str))
 
@@ -198,7 +205,7 @@ def spread(function: Callable[..., object]) -> inspect.Signature:
     told = {found[1]: found for found in _ENTRY.finditer(split_docstring(function)[1])}
     hints = get_type_hints(function, include_extras=True)
     if unknown := told.keys() - hints.keys():
-        raise TypeError(f"{function.__name__}: {', '.join(unknown)} is told of and is no parameter")
+        raise TypeError(f"{function.__name__}: {', '.join(unknown)} must be a parameter")
     for name, kind in hints.items():
         if is_dataclass(kind) and isinstance(kind, type):
             flat += spread(kind).parameters.values()

@@ -9,7 +9,7 @@ from typing import Annotated, cast
 
 import typer
 
-from ekphory.cli.command import command, message_console, print_result, result_console, step_bar
+from ekphory.cli.command import command, message_console, print_result, step_bar
 from ekphory.cli.options import (
     MemoryId,
     OutputOptions,
@@ -23,7 +23,6 @@ from ekphory.cli.output import (
     make_profile_table,
     make_revision_table,
     make_timeline_table,
-    print_json,
 )
 from ekphory.errors import InvalidInput
 from ekphory.filters.tree import EVERYTHING, Field, Filter, In
@@ -322,13 +321,9 @@ def conflicts(
         ids = {each for pair in found for each in (pair.older, pair.newer)}
         named = In(Field("id"), tuple(ids))
         told = memory.list(filter=named, limit=2 * limit) if ids and not output.json else []
-    if output.json:
-        print_json({"conflicts": found})
-        return
-    if found:
-        result_console().print(make_revision_table(found, {each.id: each.text for each in told}))
-    else:
-        message_console().print("No conflicts.")
+    texts = {each.id: each.text for each in told}
+    table = make_revision_table(found, texts) if found else None
+    print_result(output, {"conflicts": found}, table, nothing="No conflicts.")
 
 
 @command
@@ -346,12 +341,8 @@ def timeline(
     """
     with open_existing(where) as memory:
         states = memory.timeline(topic, k=k, now=now)
-    if output.json:
-        print_json({"topic": topic, "states": states})
-    elif states:
-        result_console().print(make_timeline_table(states))
-    else:
-        message_console().print("No memory matches.")
+    table = make_timeline_table(states) if states else None
+    print_result(output, {"topic": topic, "states": states}, table, nothing="No memory matches.")
 
 
 @command
@@ -364,12 +355,9 @@ def profile(
     """Show the lasting facts and preferences that hold now, each with its evidence."""
     with open_existing(where) as memory:
         entries = memory.profile(k=k, now=now)
-    if output.json:
-        print_json({"profile": entries})
-    elif entries:
-        result_console().print(make_profile_table(entries))
-    else:
-        message_console().print("No lasting fact or preference is known.")
+    table = make_profile_table(entries) if entries else None
+    nothing = "No lasting fact or preference is known."
+    print_result(output, {"profile": entries}, table, nothing=nothing)
 
 
 @command
@@ -387,12 +375,9 @@ def mistakes(
     """
     with open_existing(where) as memory:
         found = memory.repeated_mistakes(least=least)
-    if output.json:
-        print_json({"mistakes": found})
-    elif found:
-        result_console().print(describe_mistakes(found), soft_wrap=True)
-    else:
-        message_console().print("No mistake of several agents is unshared.")
+    told = describe_mistakes(found) if found else None
+    nothing = "No mistake of several agents is unshared."
+    print_result(output, {"mistakes": found}, told, nothing=nothing)
 
 
 @command

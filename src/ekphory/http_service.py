@@ -155,14 +155,11 @@ def _check_url(url: str) -> str:
     except (httpx.InvalidURL, ValueError, TypeError):  # a port out of range is a ValueError
         possible = False
     if not possible:
+        shown = _CREDENTIALS.sub("//***@", str(url)).partition("?")[0]
         raise InvalidInput(
-            "url", _mask(url), "not an http(s) URL", "Give one like http://localhost:8080/v1."
+            "url", shown, "not an http(s) URL", "Give one like http://localhost:8080/v1."
         )
     return url
-
-
-def _mask(url: object) -> str:
-    return _CREDENTIALS.sub("//***@", str(url)).partition("?")[0]
 
 
 # How a remote service is called.

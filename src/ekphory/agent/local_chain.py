@@ -282,14 +282,10 @@ def _rate_names(
             key=len,
         )
         fit = 0.05 / (1 + 0.2 * place) + nearness
-        if relation.is_person and _is_place(text, name):
+        is_place = name.text[-1].isdigit() or _PLACED.search(text[: name.start])
+        if relation.is_person and is_place:
             fit *= _PLACE_FOR_PERSON
         yield _LEADING_NUMBER.sub("", fullest), fit
-
-
-def _is_place(text: str, name: Name) -> bool:
-    """Whether a name looks like one of a place: "in Delft", "Wolvenstraat 27"."""
-    return bool(_PLACED.search(text[: name.start])) or name.text[-1].isdigit()
 
 
 def _may_be_meant(text: str, name: Name) -> bool:

@@ -405,7 +405,8 @@ class _Path:
 def read_question(question: str) -> QuestionReading:
     """Read which lookups a question needs."""
     items = question_items(question)
-    starts = _names(items) or _owners(items)
+    names = [place for place, item in enumerate(items) if item.kind == "name"]
+    starts = names or _owners(items)
     paths = [_path(items, start) for start in starts]
     together = _coordinated(items, paths)
     if len(together) > 1:
@@ -416,10 +417,6 @@ def read_question(question: str) -> QuestionReading:
         if branch.steps or relation(branch.sought or "").through:
             return QuestionReading("chain", (branch,))
     return QuestionReading("single")
-
-
-def _names(items: Sequence[Item]) -> list[int]:
-    return [place for place, item in enumerate(items) if item.kind == "name"]
 
 
 def _owners(items: Sequence[Item]) -> list[int]:

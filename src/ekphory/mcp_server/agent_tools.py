@@ -43,13 +43,15 @@ def _in_words(revision: Revision) -> str:
 class SupersedeArguments(Arguments):
     """Which memory takes the place of which."""
 
-    old: Annotated[str, Field(description="Id of the memory that holds no more.")]
-    by: Annotated[str, Field(description="Id of the one that takes its place.")]
+    old: str
+    """Id of the memory that holds no more."""
+
+    by: str
+    """Id of the one that takes its place."""
+
     kind: RevisionKind = "replaces"
-    at: Annotated[
-        str | None,
-        Field(description="Since when, ISO 8601; since the newer memory where it is not given."),
-    ] = None
+    at: str | None = None
+    """Since when, ISO 8601; since the newer memory where it is not given."""
 
 
 class Superseded(McpAnswer):
@@ -69,8 +71,11 @@ def _supersede(memory: Memory, given: SupersedeArguments) -> Answered:
 class UnsupersedeArguments(Arguments):
     """What to take back."""
 
-    revision: Annotated[str | None, Field(description="Id of the decision.")] = None
-    batch: Annotated[str | None, Field(description="All of this batch instead.")] = None
+    revision: str | None = None
+    """Id of the decision."""
+
+    batch: str | None = None
+    """All of this batch instead."""
 
 
 class TakenBack(McpAnswer):
@@ -111,7 +116,9 @@ def _conflicts(memory: Memory, given: ConflictsArguments) -> Answered:
 class TimelineArguments(Arguments):
     """Which topic."""
 
-    topic: Annotated[str, Field(description="Words that name it, such as: where the user lives.")]
+    topic: str
+    """Words that name it, such as: where the user lives."""
+
     k: Most = 20
 
 
@@ -119,7 +126,9 @@ class ToolState(ToolMemory):
     """One state of the topic."""
 
     since: datetime
-    until: Annotated[datetime | None, Field(description="Null where it holds still.")] = None
+    until: datetime | None = None
+    """Null where it holds still."""
+
     revision: str | None = None
 
 
@@ -160,7 +169,9 @@ def _timeline(memory: Memory, given: TimelineArguments) -> Answered:
 class ProfileArguments(Arguments):
     """Whose."""
 
-    user: Annotated[str | None, Field(description="Null for all that is seen here.")] = None
+    user: str | None = None
+    """Null for all that is seen here."""
+
     k: Most = 50
 
 
@@ -193,11 +204,14 @@ class MadeMemory(McpAnswer):
 class MistakeArguments(Arguments):
     """What went wrong, and what to do instead."""
 
-    what: Annotated[str, Field(description="What went wrong, in one or two sentences.")]
-    fix: Annotated[str, Field(description="How it is put right, or avoided the next time.")]
-    shared: Annotated[
-        bool, Field(description="Whether all agents of the project are to know it.")
-    ] = False
+    what: str
+    """What went wrong, in one or two sentences."""
+
+    fix: str
+    """How it is put right, or avoided the next time."""
+
+    shared: bool = False
+    """Whether all agents of the project are to know it."""
 
 
 def _learn_mistake(memory: Memory, given: MistakeArguments) -> Answered:
@@ -211,7 +225,9 @@ def _learn_mistake(memory: Memory, given: MistakeArguments) -> Answered:
 class PromoteArguments(Arguments):
     """Which memory, and where it is to be seen."""
 
-    id: Annotated[str, Field(description="Id of the memory; recall and list tell it.")]
+    id: str
+    """Id of the memory; recall and list tell it."""
+
     # Rules enter every later prompt, and so only people add them.
     pool: Literal["shared_knowledge", "shared_mistakes"] = "shared_knowledge"
 
@@ -229,7 +245,8 @@ class ToolMessage(Arguments):
 
     role: Literal["user", "assistant", "tool"] = "user"
     content: str
-    at: Annotated[str | None, Field(description="ISO 8601.")] = None
+    at: str | None = None
+    """ISO 8601."""
 
 
 class CaptureArguments(Arguments):
@@ -271,8 +288,12 @@ def _capture(memory: Memory, given: CaptureArguments) -> Answered:
 class RelatedArguments(Arguments):
     """To which memory, or from which file."""
 
-    id: Annotated[str | None, Field(description="Memories that are like this one.")] = None
-    path: Annotated[str | None, Field(description="Memories from this file instead.")] = None
+    id: str | None = None
+    """Memories that are like this one."""
+
+    path: str | None = None
+    """Memories from this file instead."""
+
     k: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10
 
 
@@ -308,7 +329,9 @@ class RememberMany(Arguments):
 class RefusedMemory(McpAnswer):
     """One that was not kept."""
 
-    index: Annotated[int, Field(description="Its place among those given, from 0.")]
+    index: int
+    """Its place among those given, from 0."""
+
     problem: str
 
 

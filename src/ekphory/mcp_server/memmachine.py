@@ -117,27 +117,28 @@ class MemMachineArguments(Arguments):
 class AddMemory(MemMachineArguments):
     """A memory to keep."""
 
-    content: Annotated[
-        str, Field(description="What to remember, in sentences understood by themselves later.")
-    ]
+    content: str
+    """What to remember, in sentences understood by themselves later."""
 
 
 class SearchMemory(MemMachineArguments):
     """A question to memory."""
 
-    query: Annotated[str, Field(description="A whole question, or some words.")]
-    top_k: Annotated[int, Field(ge=1, le=MOST_SHOWN, description="How many episodes at most.")] = 20
+    query: str
+    """A whole question, or some words."""
+
+    top_k: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 20
+    """How many episodes at most."""
 
 
 class DeleteMemory(MemMachineArguments):
     """What to forget."""
 
-    episodic_memory_uids: Annotated[
-        list[str] | None, Field(description="The uids that search_memory gave.")
-    ] = None
-    semantic_memory_uids: Annotated[
-        list[str] | None, Field(description="The ids of the features that search_memory gave.")
-    ] = None
+    episodic_memory_uids: list[str] | None = None
+    """The uids that search_memory gave."""
+
+    semantic_memory_uids: list[str] | None = None
+    """The ids of the features that search_memory gave."""
 
 
 class Status(McpAnswer):

@@ -218,7 +218,7 @@ class Extractor:
     def _put_in_order(self, task: _Task, target: Target, group: int) -> None:
         """Merge what says the same, wherever a tag has gathered `group` features since."""
         for tag, learnt in self._learning.by_tag(target).items():
-            key = _group(target, tag)
+            key = FeatureGroup(*target.owner.key, target.category.name, tag, target.user)
             if len(learnt) < self._left_before(task.job, key, now=len(learnt)) + group:
                 continue
             mergers = self._mergers(target, tag, learnt[-_MOST_MERGED:])
@@ -271,10 +271,6 @@ class Extractor:
                 return memory.get(job.episode)
             except MemoryNotFound:
                 return None
-
-
-def _group(target: Target, tag: str) -> FeatureGroup:
-    return FeatureGroup(*target.owner.key, target.category.name, tag, target.user)
 
 
 def _step(target: Target, part: int) -> str:

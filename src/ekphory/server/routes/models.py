@@ -238,10 +238,6 @@ class EmbeddingAnswer(BaseModel):
 EmbeddingType = Literal["float", "int8", "uint8", "binary", "ubinary", "base64"]
 
 
-def _only_floats() -> list[EmbeddingType]:
-    return ["float"]
-
-
 class CohereEmbeddingRequest(BaseModel):
     """Texts to be embedded."""
 
@@ -252,9 +248,7 @@ class CohereEmbeddingRequest(BaseModel):
     input_type: Literal["search_document", "search_query"] = Field(
         description="What the texts are; the model knows no other kinds."
     )
-    embedding_types: list[EmbeddingType] = Field(
-        default_factory=_only_floats, min_length=1, max_length=6
-    )
+    embedding_types: list[EmbeddingType] = Field(default=["float"], min_length=1, max_length=6)
     dimensions: Annotated[int, Field(ge=1, le=_LARGEST_TOKEN)] | None = Field(
         default=None,
         validation_alias="output_dimension",

@@ -76,10 +76,6 @@ def _is_id(value: str) -> str:
     return value
 
 
-def _is_id_or_empty(value: str) -> str:
-    return value and _is_id(value)
-
-
 def _is_name(value: str) -> str:
     if not value.strip() or not value.isprintable() or len(value) > _LONGEST_NAME:
         raise ValueError("must have 1 to 1,000 characters that can be printed")
@@ -94,7 +90,7 @@ Name = Annotated[
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": _LONGEST_NAME}),
 ]
 """Characters that can be printed, such as `github.com/acme/app`."""
-IdOrEmpty = Annotated[str, AfterValidator(_is_id_or_empty)]
+IdOrEmpty = Annotated[str, AfterValidator(lambda value: value and _is_id(value))]
 """Letters and digits of any script, `_`, `-` and `:`."""
 
 

@@ -19,6 +19,7 @@ from ekphory.server.routes.context import (
     TheReader,
     TheService,
 )
+from ekphory.server.schemas.names import Wire
 from ekphory.service.configuration import (
     LEARNING_MODEL,
     RESOURCE_KINDS,
@@ -75,17 +76,16 @@ class SemanticMemoryConfig(BaseModel):
     embedding_model: str
 
 
-class ServerConfig(BaseModel):
+class ServerConfig(Wire):
     """All of it."""
 
     resources: Resources
     episodic_memory: EpisodicMemoryConfig
-    semantic_memory: SemanticMemoryConfig = Field(
-        description="Without a language model (llm_model), features are set by callers alone."
-    )
+    semantic_memory: SemanticMemoryConfig
+    """Without a language model (llm_model), features are set by callers alone."""
 
 
-class _Update(BaseModel):
+class _Update(Wire):
     """What is left out, or null, stays; an empty name lets the server choose."""
 
     # Stores of vectors and segments cannot be chosen: a caller must not believe that they were.
@@ -95,7 +95,9 @@ class _Update(BaseModel):
 class UpdateLongTerm(_Update):
     """Changes of what long-term memory uses."""
 
-    embedder: str | None = Field(None, description="Of projects that are made from now on.")
+    embedder: str | None = None
+    """Of projects that are made from now on."""
+
     reranker: str | None = None
     enabled: bool | None = None
 
@@ -123,7 +125,9 @@ class UpdateSemantic(_Update):
 
     enabled: bool | None = None
     llm_model: str | None = None
-    embedding_model: str | None = Field(None, description="Of sets that are made from now on.")
+    embedding_model: str | None = None
+    """Of sets that are made from now on."""
+
     ingestion_trigger_messages: Annotated[int | None, Field(gt=0)] = None
     ingestion_trigger_age_seconds: Annotated[int | None, Field(gt=0)] = None
 

@@ -34,7 +34,7 @@ from ekphory.server.routes.context import (
     TheWriter,
     existing_place,
 )
-from ekphory.server.schemas.names import InProject, Moment
+from ekphory.server.schemas.names import InProject, Moment, Wire
 from ekphory.service.episodes import Selection, shown_metadata
 from ekphory.service.inspection import (
     Examined,
@@ -67,19 +67,23 @@ _MOST_POOLS = 100
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-class ShownMemory(BaseModel):
+class ShownMemory(Wire):
     """A memory with everything that is kept of it."""
 
     id: str
     text: str
     at: datetime
-    age: str = Field(description="The same in words.", examples=["3 days ago"])
+    age: str = Field(examples=["3 days ago"])
+    """The same in words."""
+
     created_at: datetime
     expires_at: datetime | None
     pool: str
     type: MemoryType
     importance: float
-    predicted: list[str] = Field(description="Which fields the embedder predicted.")
+    predicted: list[str]
+    """Which fields the embedder predicted."""
+
     producer: str
     produced_for: str
     role: str
@@ -109,18 +113,21 @@ class InspectSearch(InProject):
     now: Moment | None = None
     time: TimeUse = "boost"
     agent_mode: bool = False
-    max_tokens: Annotated[
-        int | None, Field(ge=1, le=MOST_TOKENS, description="Of the block for the prompt.")
-    ] = None
+    max_tokens: Annotated[int | None, Field(ge=1, le=MOST_TOKENS)] = None
+    """Of the block for the prompt."""
 
 
-class ShownHit(BaseModel):
+class ShownHit(Wire):
     """A hit with its numbers."""
 
     memory: ShownMemory
     text: str
-    score: float = Field(description="Probability that it answers.")
-    scores: dict[str, float] = Field(description="By the name of what gave them.")
+    score: float
+    """Probability that it answers."""
+
+    scores: dict[str, float]
+    """By the name of what gave them."""
+
     reasons: list[ShownReason]
 
 
@@ -136,10 +143,12 @@ class ShownAgent(BaseModel):
     events: list[dict[str, Any]]
 
 
-class LeftOutHit(BaseModel):
+class LeftOutHit(Wire):
     """A hit that the block for the prompt does not show."""
 
-    place: int = Field(description="Among the hits, from 1.")
+    place: int
+    """Among the hits, from 1."""
+
     reason: str
 
 
@@ -166,7 +175,7 @@ class ShownRecord(BaseModel):
     milliseconds: float
 
 
-class InspectSearchAnswer(BaseModel):
+class InspectSearchAnswer(Wire):
     """What a search gave, and all that it did."""
 
     query: str
@@ -174,15 +183,26 @@ class InspectSearchAnswer(BaseModel):
     now: datetime
     milliseconds: float
     abstained: bool
-    order: ResultOrder = Field(description="What the hits are ordered by.")
+    order: ResultOrder
+    """What the hits are ordered by."""
+
     hits: list[ShownHit]
     stages: list[ShownStage]
     agent: ShownAgent | None
-    others: list[ShownMemory] = Field(description="Found by the agent on its way; not hits.")
-    prompt: ShownPrompt | None = Field(default=None, description="Where `max_tokens` asks for it.")
-    recorded: ShownRecord | None = Field(default=None, description="Where it was made before.")
-    settings: dict[str, Any] | None = Field(default=None, description="Of a recorded search.")
-    gone: int = Field(default=0, description="How many of its hits no longer exist.")
+    others: list[ShownMemory]
+    """Found by the agent on its way; not hits."""
+
+    prompt: ShownPrompt | None = None
+    """Where `max_tokens` asks for it."""
+
+    recorded: ShownRecord | None = None
+    """Where it was made before."""
+
+    settings: dict[str, Any] | None = None
+    """Of a recorded search."""
+
+    gone: int = 0
+    """How many of its hits no longer exist."""
 
 
 class InspectOutline(InProject):
@@ -327,10 +347,12 @@ class InspectRecord(InProject):
     number: Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
-class RecordsAnswer(BaseModel):
+class RecordsAnswer(Wire):
     """Recorded searches, the newest first."""
 
-    kept: int = Field(description="How many are recorded at most; 0 for none.")
+    kept: int
+    """How many are recorded at most; 0 for none."""
+
     total: int
     searches: list[ShownRecord]
 
@@ -341,14 +363,17 @@ class ClearedAnswer(BaseModel):
     cleared: int
 
 
-class ShownMinute(BaseModel):
+class ShownMinute(Wire):
     """How long the answers of one minute took."""
 
     at: datetime
     route: str
     answers: int
-    p50: float = Field(description="Milliseconds.")
-    p95: float = Field(description="Milliseconds.")
+    p50: float
+    """Milliseconds."""
+
+    p95: float
+    """Milliseconds."""
 
 
 class LatencyAnswer(BaseModel):

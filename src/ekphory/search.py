@@ -30,17 +30,7 @@ from ekphory.filters.tree import (
     In,
     Or,
 )
-from ekphory.prompting.block import (
-    NOTHING_FOUND,
-    NOTHING_LIKELY,
-    BlockSettings,
-    CountTokens,
-    Injections,
-    PromptBlock,
-    estimate_tokens,
-    format_hop_notes,
-    prompt_block,
-)
+from ekphory.prompting import block
 from ekphory.retrieval.dense import IndexedVectors
 from ekphory.retrieval.pipeline import (
     NO_OPTIONAL_MODELS,
@@ -177,11 +167,11 @@ class SearchResult:
         *,
         now: str | datetime | None = None,
         recent_messages: Sequence[str] = (),
-        injections: Injections = "drop",
-        count_tokens: CountTokens = estimate_tokens,
+        injections: block.Injections = "drop",
+        count_tokens: block.CountTokens = block.estimate_tokens,
     ) -> str:
         """Return the hits as text for a model's prompt: the `text` of `prompt_block`."""
-        settings = BlockSettings(
+        settings = block.BlockSettings(
             max_tokens=max_tokens,
             now=now,
             recent_messages=recent_messages,
@@ -196,9 +186,9 @@ class SearchResult:
         *,
         now: str | datetime | None = None,
         recent_messages: Sequence[str] = (),
-        injections: Injections = "drop",
-        count_tokens: CountTokens = estimate_tokens,
-    ) -> PromptBlock:
+        injections: block.Injections = "drop",
+        count_tokens: block.CountTokens = block.estimate_tokens,
+    ) -> block.PromptBlock:
         """Return the hits as a block for a model's prompt, and say what was left out of it.
 
         The block says that its content is data and no instruction; all of it is escaped. Each
@@ -218,7 +208,7 @@ class SearchResult:
         Raises:
             InvalidInput: An argument cannot be used.
         """
-        settings = BlockSettings(
+        settings = block.BlockSettings(
             max_tokens=max_tokens,
             now=now,
             recent_messages=recent_messages,
@@ -233,8 +223,8 @@ class SearchResult:
         *,
         now: str | datetime | None = None,
         recent_messages: Sequence[str] = (),
-        injections: Injections = "drop",
-        count_tokens: CountTokens = estimate_tokens,
+        injections: block.Injections = "drop",
+        count_tokens: block.CountTokens = block.estimate_tokens,
     ) -> str:
         """Return the evidence chain of the retrieval agent and the hits as text for a prompt.
 
@@ -242,7 +232,7 @@ class SearchResult:
         what it found, how sure that is, and which memories state it. Without `agent_mode`, and
         where one lookup was enough, it is the same as `to_prompt`.
         """
-        settings = BlockSettings(
+        settings = block.BlockSettings(
             max_tokens=max_tokens,
             now=now,
             recent_messages=recent_messages,
@@ -250,12 +240,14 @@ class SearchResult:
             count_tokens=count_tokens,
         )
         traced = self.retrieval_trace
-        notes = () if traced is None else format_hop_notes(traced, self.hits)
+        notes = () if traced is None else block.format_hop_notes(traced, self.hits)
         return self._block(settings, notes=notes).text
 
-    def _block(self, settings: BlockSettings, *, notes: Sequence[str] = ()) -> PromptBlock:
-        if_empty = NOTHING_LIKELY if self.abstained else NOTHING_FOUND
-        return prompt_block(self.hits, settings, if_empty=if_empty, notes=notes)
+    def _block(
+        self, settings: block.BlockSettings, *, notes: Sequence[str] = ()
+    ) -> block.PromptBlock:
+        if_empty = block.NOTHING_LIKELY if self.abstained else block.NOTHING_FOUND
+        return block.prompt_block(self.hits, settings, if_empty=if_empty, notes=notes)
 
     def _count_hits(self) -> str:
         return "1 hit" if len(self) == 1 else f"{len(self) or 'no'} hits"

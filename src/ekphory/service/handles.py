@@ -16,14 +16,9 @@ from ekphory.config import Settings
 from ekphory.engine import Engine, acquire, release
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.memory import Memory
+from ekphory.models import loading
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel, FloatMatrix
-from ekphory.models.loading import (
-    load_configured_chat,
-    load_configured_embedder,
-    load_configured_reranker,
-    load_embedder,
-)
 from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery, bundled_reranker
 from ekphory.recorded_searches import RecordedSearches, Surface
 from ekphory.retrieval.pipeline import Pipeline
@@ -190,13 +185,13 @@ def load_models(settings: Settings) -> ServiceModels:
         ModelError: A model cannot be loaded.
     """
     pipeline = preset(settings.preset)
-    embedder = load_configured_embedder(settings) or load_embedder()
+    embedder = loading.load_configured_embedder(settings) or loading.load_embedder()
     if settings.reranker is None and settings.chat_url is None:
         return ServiceModels(embedder=embedder, reranker=bundled_reranker(), preset=pipeline)
     return ServiceModels(
         embedder=embedder,
-        reranker=load_configured_reranker(settings),
-        chat=load_configured_chat(settings),
+        reranker=loading.load_configured_reranker(settings),
+        chat=loading.load_configured_chat(settings),
         preset=pipeline,
     )
 

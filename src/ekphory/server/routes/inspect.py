@@ -35,14 +35,8 @@ from ekphory.server.routes.context import (
     existing_place,
 )
 from ekphory.server.schemas.names import InProject, Moment, Wire
+from ekphory.service import inspection
 from ekphory.service.episodes import Selection, shown_metadata
-from ekphory.service.inspection import (
-    Examined,
-    GrowthAnswer,
-    OutlineAnswer,
-    ShownReason,
-    ShownStage,
-)
 from ekphory.store.checks import examine
 from ekphory.store.protocol import Order, StoreHealth
 from ekphory.types import (
@@ -128,7 +122,7 @@ class ShownHit(Wire):
     scores: dict[str, float]
     """By the name of what gave them."""
 
-    reasons: list[ShownReason]
+    reasons: list[inspection.ShownReason]
 
 
 class ShownAgent(BaseModel):
@@ -187,7 +181,7 @@ class InspectSearchAnswer(Wire):
     """What the hits are ordered by."""
 
     hits: list[ShownHit]
-    stages: list[ShownStage]
+    stages: list[inspection.ShownStage]
     agent: ShownAgent | None
     others: list[ShownMemory]
     """Found by the agent on its way; not hits."""
@@ -426,7 +420,7 @@ def show_memory(record: MemoryRecord, now: datetime) -> ShownMemory:
     )
 
 
-def search_answer(examined: Examined, query: str) -> InspectSearchAnswer:
+def search_answer(examined: inspection.Examined, query: str) -> InspectSearchAnswer:
     """Return a search with all its stages."""
     result = examined.result
     told = zip(result.hits, examined.reasons, strict=True)
@@ -533,7 +527,7 @@ def inspect_search(
 @inspect_router.post("/outline", responses=NOT_THERE)
 def inspect_outline(
     request: InspectOutline, service: TheService, caller: TheReader
-) -> OutlineAnswer:
+) -> inspection.OutlineAnswer:
     """Count a project's memories by pool, type, importance and time."""
     place = existing_place(request, service, caller)
     return service.inspection.outline(place, _selection(request))
@@ -670,7 +664,7 @@ def clear_searches(
 
 
 @inspect_router.get("/growth")
-def inspect_growth(service: TheService, caller: TheReader) -> GrowthAnswer:
+def inspect_growth(service: TheService, caller: TheReader) -> inspection.GrowthAnswer:
     """Count the memories that the key reaches by when they were written."""
     return service.inspection.growth(caller.org, caller.project)
 

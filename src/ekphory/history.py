@@ -14,14 +14,7 @@ from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter, IsN
 from ekphory.scope import Scope, owned_like
 from ekphory.store.protocol import CURRENT, Order, first_key
 from ekphory.types import MemoryRecord, is_storable, now_utc
-from ekphory.write import (
-    WRITABLE_FIELDS,
-    make_draft,
-    make_ledger,
-    match_store,
-    prepare,
-    to_stored,
-)
+from ekphory.write import WRITABLE_FIELDS, make_draft, make_ledger, match_store, prepare, to_stored
 
 # Reading without ranking.
 

@@ -661,10 +661,7 @@ class Memory:
 
     @_verb
     def export(
-        self,
-        target: str | Path | IO[bytes],
-        *,
-        on_progress: Progress | None = None,
+        self, target: str | Path | IO[bytes], *, on_progress: Progress | None = None
     ) -> transfer.ExportReport:
         """Write what this scope itself wrote to JSON Lines, with all earlier versions.
 

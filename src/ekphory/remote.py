@@ -155,9 +155,7 @@ class RemoteMemory:
                     raise TimeoutError(f"not settled within {timeout} s; the work goes on")
 
     def _export(
-        self,
-        target: str | Path | IO[bytes],
-        on_progress: Callable[[int, int], None] | None = None,
+        self, target: str | Path | IO[bytes], on_progress: Callable[[int, int], None] | None = None
     ) -> ExportReport:
         def fill(stream: IO[bytes]) -> ExportReport:
             headers = self._send("export", {}, into=stream)

@@ -20,16 +20,7 @@ from numpy.typing import NDArray
 from ekphory.agent_trace import RetrievalTrace
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MissingExtra, shorten
-from ekphory.filters.tree import (
-    EVERYTHING,
-    And,
-    Comparison,
-    Contains,
-    Field,
-    Filter,
-    In,
-    Or,
-)
+from ekphory.filters.tree import EVERYTHING, And, Comparison, Contains, Field, Filter, In, Or
 from ekphory.prompting import block
 from ekphory.retrieval.dense import IndexedVectors
 from ekphory.retrieval.pipeline import (
@@ -324,11 +315,7 @@ class Question:
 
 
 def search(
-    engine: Engine,
-    scope: Scope,
-    question: Question,
-    *,
-    models: OptionalModels = NO_OPTIONAL_MODELS,
+    engine: Engine, scope: Scope, question: Question, *, models: OptionalModels = NO_OPTIONAL_MODELS
 ) -> SearchResult:
     """Answer a question from the scope's memories."""
     while True:
@@ -422,11 +409,7 @@ def _visible(
 
 
 def _resources(
-    engine: Engine,
-    scope: Scope,
-    question: Question,
-    models: OptionalModels,
-    records: RecordReader,
+    engine: Engine, scope: Scope, question: Question, models: OptionalModels, records: RecordReader
 ) -> SearchResources:
     in_view: tuple[Filter, ...] = (scope.predicate(), CURRENT, question.filter)
     if question.pools is not None:

@@ -264,11 +264,7 @@ def compute_thread(record: MemoryRecord) -> int:
 
 
 def make_message_drafts(
-    messages: Sequence[Mapping[str, Any]],
-    *,
-    scope: Scope,
-    session: str | None,
-    pool: str | None,
+    messages: Sequence[Mapping[str, Any]], *, scope: Scope, session: str | None, pool: str | None
 ) -> list[Draft]:
     """Check messages, and note the place of each in the session.
 

@@ -1,6 +1,6 @@
 import os
 
-from ekphory.importers import source
+from ekphory.importers import source, text
 from ekphory.importers.source import ImportedRecord
 from ekphory.importers.text import read_jsonl, read_text
 
@@ -42,7 +42,7 @@ def test_what_is_longer_than_the_limit_is_refused_without_ending_the_import(file
     assert (refused.place, kept.place) == ("n.jsonl:1", "n.jsonl:2")
     assert refused.message == "the line is longer than 20 MB. Split it into several lines."
     # So is a paragraph.
-    monkeypatch.setattr(source, "MAX_UNIT_BYTES", 10)
+    monkeypatch.setattr(text, "MAX_UNIT_BYTES", 10)
     long, short = read_text(file("a.txt", "twelve bytes\nand more\n\nshort\n"))
     assert long.message == "the paragraph is longer than 20 MB. Split it into several paragraphs."
     assert short.fields["text"] == "short"

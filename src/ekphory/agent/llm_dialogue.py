@@ -284,9 +284,7 @@ DESCRIPTION = (
 )
 PARAMETERS: dict[str, object] = {
     "type": "object",
-    "properties": {
-        "query": {"type": "string", "description": "A short question or a few words."},
-    },
+    "properties": {"query": {"type": "string", "description": "A short question or a few words."}},
     "required": ["query"],
     "additionalProperties": False,
 }

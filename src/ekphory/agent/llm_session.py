@@ -291,8 +291,7 @@ class SessionLoop:
             SessionFault: Repeating is useless, or there is no time for it.
         """
         settings = ServiceSettings(
-            backoff=_FIRST_WAIT,
-            longest_wait=self.settings.agent_session_max_retry_interval_seconds,
+            backoff=_FIRST_WAIT, longest_wait=self.settings.agent_session_max_retry_interval_seconds
         )
         wait = compute_backoff(attempt - 1, retry_after=fault.retry_after, settings=settings)
         if not fault.may_pass or attempt == ATTEMPTS or wait >= self._budget.seconds_left:

@@ -585,8 +585,7 @@ def _side_by_side(items: Sequence[Item], paths: Sequence[_Path]) -> QuestionRead
     asked = [word for word in _asked(rest) if word not in {*steps, *_COMPARING, *WORDS["things"]}]
     closing = "".join(f" {word}" for word in asked)
     return QuestionReading(
-        "parallel",
-        tuple(Branch(path.anchor, path.kind, steps, closing=closing) for path in paths),
+        "parallel", tuple(Branch(path.anchor, path.kind, steps, closing=closing) for path in paths)
     )
 
 

@@ -479,10 +479,7 @@ def _finish(draft: Draft, *, labels: Sequence[str], sentence: str | None) -> Dra
 
 def _metadata(each: _Chosen) -> dict[str, Scalar]:
     """Return what filters can ask for; several entities stand in one text."""
-    told: dict[str, Scalar] = {
-        "class": each.class_,
-        "evidence": ",".join(map(str, each.evidence)),
-    }
+    told: dict[str, Scalar] = {"class": each.class_, "evidence": ",".join(map(str, each.evidence))}
     if each.entities:
         told["entities"] = "; ".join(f"{entity.kind}: {entity.text}" for entity in each.entities)
     return told

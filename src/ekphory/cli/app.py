@@ -182,9 +182,7 @@ def _make_refusal(problem: str) -> Function:
 def _register(application: typer.Typer, entries: tuple[Entry, ...]) -> None:
     for entry in entries:
         application.command(
-            entry.name,
-            rich_help_panel=entry.panel or None,
-            epilog=f"Example: {entry.example}",
+            entry.name, rich_help_panel=entry.panel or None, epilog=f"Example: {entry.example}"
         )(entry.function)
 
 

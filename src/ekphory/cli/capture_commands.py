@@ -174,10 +174,7 @@ _SKILL = "ekphory-memory"
 
 
 @command
-def install_skill(
-    directory: str,
-    output: OutputOptions,
-) -> None:
+def install_skill(directory: str, output: OutputOptions) -> None:
     """Copy the skill into a folder of skills; what you wrote under `references` stays.
 
     Args:
@@ -219,8 +216,7 @@ def show_hooks(
     where: StoreOptions,
     output: OutputOptions,
     host: Annotated[
-        str | None,
-        typer.Argument(metavar="[HOST]", help="Only this tool.", show_default=False),
+        str | None, typer.Argument(metavar="[HOST]", help="Only this tool.", show_default=False)
     ] = None,
     scope: _ScopeOption = "user",
     config_dir: _ConfigOption = None,
@@ -354,11 +350,7 @@ def _opener(where: StoreOptions) -> Any:  # noqa: ANN401  an OpenStore
     store = _absolute_store(where)
 
     def open_store(
-        *,
-        org: str | None = None,
-        project: str,
-        user: str | None = None,
-        agent: str | None = None,
+        *, org: str | None = None, project: str, user: str | None = None, agent: str | None = None
     ) -> Memory:
         from ekphory.memory import Memory
 

@@ -351,11 +351,7 @@ def list_keys(where: CatalogOptions, output: OutputOptions) -> None:
 
 
 @command
-def revoke_key(
-    key_id: str,
-    where: CatalogOptions,
-    output: OutputOptions,
-) -> None:
+def revoke_key(key_id: str, where: CatalogOptions, output: OutputOptions) -> None:
     """Let a key be worth nothing from now on; a running server knows at once.
 
     Args:
@@ -450,10 +446,7 @@ class BulkFlags:
 
 @command
 def import_in_bulk(
-    uri: str,
-    given: BulkFlags,
-    cluster: ClusterFlags,
-    output: OutputOptions,
+    uri: str, given: BulkFlags, cluster: ClusterFlags, output: OutputOptions
 ) -> None:
     """Remember what files hold, on all machines of a Ray cluster.
 
@@ -500,10 +493,7 @@ def serve_cluster(
     with say_stopped():
         run(
             ClusterOptions(
-                server=options,
-                shards=cluster.shards,
-                replicas=options.workers,
-                cpus=cluster.cpus,
+                server=options, shards=cluster.shards, replicas=options.workers, cpus=cluster.cpus
             ),
             on_listening=partial(print_listening, output),
         )

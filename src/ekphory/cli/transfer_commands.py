@@ -190,12 +190,7 @@ def import_records(
         raise typer.Exit(FAILED)
 
 
-def _import_records(
-    memory: Memory,
-    path: Path,
-    chosen: Format,
-    given: ImportFlags,
-) -> ImportReport:
+def _import_records(memory: Memory, path: Path, chosen: Format, given: ImportFlags) -> ImportReport:
     from ekphory.importers.run import count_records, import_path
 
     total = 0
@@ -269,9 +264,7 @@ def print_import_report(report: ImportReport, output: OutputOptions) -> None:
 
 @command
 def export_memories(
-    where: StoreOptions,
-    output: OutputOptions,
-    target: Path = STANDARD_OUTPUT,
+    where: StoreOptions, output: OutputOptions, target: Path = STANDARD_OUTPUT
 ) -> None:
     """Write a scope's memories to JSON Lines, whole, with their earlier versions.
 
@@ -288,8 +281,7 @@ def export_memories(
         )
     with open_existing(where) as memory, step_bar() as show:
         report = memory.export(
-            target if to_file else sys.stdout.buffer,
-            on_progress=partial(show, "memories"),
+            target if to_file else sys.stdout.buffer, on_progress=partial(show, "memories")
         )
     if output.json:
         print_json(report)

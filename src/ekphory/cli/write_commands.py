@@ -72,12 +72,7 @@ SAMPLED = (
 
 
 @command
-def add(
-    text: str,
-    fields: MemoryFields,
-    where: StoreOptions,
-    output: OutputOptions,
-) -> None:
+def add(text: str, fields: MemoryFields, where: StoreOptions, output: OutputOptions) -> None:
     """Remember one text.
 
     On return it is durable. What is there already is skipped, not doubled.
@@ -130,10 +125,7 @@ class Changes:
 
 @command
 def update(
-    memory_id: MemoryId,
-    changes: Changes,
-    where: StoreOptions,
-    output: OutputOptions,
+    memory_id: MemoryId, changes: Changes, where: StoreOptions, output: OutputOptions
 ) -> None:
     """Change a memory; the earlier version is kept as history."""
     metadata = read_metadata(changes.metadata)
@@ -216,11 +208,7 @@ def learn_mistake(
 
 
 @command
-def add_rule(
-    text: str,
-    where: StoreOptions,
-    output: OutputOptions,
-) -> None:
+def add_rule(text: str, where: StoreOptions, output: OutputOptions) -> None:
     """Add a rule that every search of the project finds first.
 
     It enters every later prompt of all agents.
@@ -235,10 +223,7 @@ def add_rule(
 
 @command
 def promote(
-    memory_id: MemoryId,
-    where: StoreOptions,
-    output: OutputOptions,
-    pool: str = "shared_knowledge",
+    memory_id: MemoryId, where: StoreOptions, output: OutputOptions, pool: str = "shared_knowledge"
 ) -> None:
     """Copy a memory into a pool that the whole project sees.
 
@@ -302,11 +287,7 @@ def unsupersede(
 
 @command
 def conflicts(
-    where: StoreOptions,
-    output: OutputOptions,
-    *,
-    scan: bool = False,
-    limit: int = 100,
+    where: StoreOptions, output: OutputOptions, *, scan: bool = False, limit: int = 100
 ) -> None:
     """List memories that may contradict others, where it is not sure enough to act.
 
@@ -361,11 +342,7 @@ def profile(
 
 
 @command
-def mistakes(
-    where: StoreOptions,
-    output: OutputOptions,
-    least: int = 2,
-) -> None:
+def mistakes(where: StoreOptions, output: OutputOptions, least: int = 2) -> None:
     """Count the mistakes that several agents of the project made and nobody shared.
 
     Neither who made them nor what they wrote is shown.
@@ -381,11 +358,7 @@ def mistakes(
 
 
 @command
-def settle(
-    where: StoreOptions,
-    output: OutputOptions,
-    timeout: float | None = None,
-) -> None:
+def settle(where: StoreOptions, output: OutputOptions, timeout: float | None = None) -> None:
     """Wait until everything that was written is compared with earlier memories.
 
     Args:

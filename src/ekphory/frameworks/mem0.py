@@ -38,11 +38,7 @@ from ekphory.filters.tree import (
 from ekphory.importers.memory_products import from_scalars, stored_name, to_scalars
 from ekphory.memory import Memory as Store
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.loading import (
-    load_configured_embedder,
-    load_configured_reranker,
-    load_embedder,
-)
+from ekphory.models.loading import load_configured_embedder, load_configured_reranker, load_embedder
 from ekphory.models.reranker import RerankingModel
 from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.scope import SCOPE_FIELDS, Scope
@@ -603,10 +599,7 @@ class Memory:
         return {"message": "Memory deleted successfully!"}
 
     def delete_all(
-        self,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
+        self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> dict[str, str]:
         """Forget all memories of a user, an agent or a run.
 

@@ -220,10 +220,7 @@ class HookRun:
             return "nothing was asked", ""
         known = self.state.recalled(self.host.name, given.session)
         found = []
-        for each in (
-            {"project": scope.project},
-            {"project": DEFAULT_NAME, "user": scope.user},
-        ):
+        for each in ({"project": scope.project}, {"project": DEFAULT_NAME, "user": scope.user}):
             with self.open_store(org=self.org, **each) as memory:
                 result = memory.search(asked, k=MOST_RECALLED, min_score=self.least_probability)
             hits = tuple(

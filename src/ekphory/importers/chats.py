@@ -437,10 +437,7 @@ _WHOLE = (".*", "^.*$", "(.*)", "[\\s\\S]*")
 
 
 def _follow_canvas(
-    canvases: list[AttachedText],
-    message: Mapping[str, Any],
-    node_id: str,
-    on_left_out: LeaveOut,
+    canvases: list[AttachedText], message: Mapping[str, Any], node_id: str, on_left_out: LeaveOut
 ) -> None:
     """Take a new canvas, or change the latest one as the assistant did."""
     try:

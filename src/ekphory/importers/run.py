@@ -138,11 +138,7 @@ def _read_records(
 
 
 def _run(
-    scope: Scope,
-    write: Write,
-    records: Iterator[Readable],
-    tally: Tally,
-    on_progress: OnProgress,
+    scope: Scope, write: Write, records: Iterator[Readable], tally: Tally, on_progress: OnProgress
 ) -> ImportReport:
     """Write all records and give the report."""
     try:

@@ -16,6 +16,7 @@ from ekphory.documents import notes
 from ekphory.documents.blocks import NoteFacts
 from ekphory.importers import source
 from ekphory.importers.documents import gather_metadata
+from ekphory.importers.source import MAX_UNIT_BYTES
 
 _SET_BY_THE_STORE = ("created_at", "supersedes", "superseded_by")
 """Fields that a listing shows and that the store sets itself when a record is written."""
@@ -222,7 +223,7 @@ class _Collector:
         if not self.lines:
             self.first_line = number
         self._size += len(text)
-        if self._size > source.MAX_UNIT_BYTES:
+        if self._size > MAX_UNIT_BYTES:
             self._problem = source.describe_excess_length("paragraph")
             text = ""
         self.lines.append(text)

@@ -269,9 +269,7 @@ def _list(memory: Memory, given: ListMemoriesArguments) -> Answered:
     total = memory.count(filter=given.filter)
     result, withheld = drop_steering(SearchResult(as_hits(page), Trace("list")))
     data = Listed(
-        memories=[show_memory(hit.memory) for hit in result],
-        total=total,
-        withheld=withheld or None,
+        memories=[show_memory(hit.memory) for hit in result], total=total, withheld=withheld or None
     )
     block = result.to_prompt(given.max_tokens)
     return Answered(data, (*texts_of(result, block, given.max_tokens), f"{total:,} in all."))

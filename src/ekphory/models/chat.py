@@ -147,10 +147,7 @@ class ChatDialect:
         messages = [
             {"role": message.role, "content": message.content} for message in request.messages
         ]
-        body: dict[str, Any] = {
-            "messages": messages,
-            self.length_field: request.options.max_tokens,
-        }
+        body: dict[str, Any] = {"messages": messages, self.length_field: request.options.max_tokens}
         if self.temperature == "sent":
             body["temperature"] = request.options.temperature
         if request.schema is None:

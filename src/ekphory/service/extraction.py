@@ -94,10 +94,7 @@ def _format_prompt(system: str, data: dict[str, Any]) -> tuple[ChatMessage, ...]
     # No tag can be closed and no chat turn opened from inside of the JSON.
     written = neutralise_markers(json.dumps(data, ensure_ascii=False, indent=1))
     written = written.replace("<", "\\u003c").replace(">", "\\u003e")
-    return (
-        ChatMessage("system", system),
-        ChatMessage("user", f"<{_DATA}>\n{written}\n</{_DATA}>"),
-    )
+    return (ChatMessage("system", system), ChatMessage("user", f"<{_DATA}>\n{written}\n</{_DATA}>"))
 
 
 # The work.

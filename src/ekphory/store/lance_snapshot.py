@@ -22,14 +22,7 @@ from ekphory.scope import OWNER_FIELDS
 from ekphory.store import lance_rows, lance_table
 from ekphory.store.lance import TABLE
 from ekphory.store.ledger import LEDGER_FOLDER, has_ledger
-from ekphory.store.protocol import (
-    CURRENT,
-    IntArray,
-    KeyedBlock,
-    RecordBlock,
-    Store,
-    StoreIdentity,
-)
+from ekphory.store.protocol import CURRENT, IntArray, KeyedBlock, RecordBlock, Store, StoreIdentity
 from ekphory.store.writer import DirectoryLock
 from ekphory.types import MemoryRecord
 

@@ -632,9 +632,7 @@ def list_searches(
     """List a page of the searches that were recorded in a project."""
     which = _recorded_in(request, caller, "read")
     total, found = service.recorded(which).page(
-        which,
-        limit=request.page_size,
-        offset=request.page_size * request.page_num,
+        which, limit=request.page_size, offset=request.page_size * request.page_num
     )
     shown = [ShownRecord.model_validate(each) for each in found]
     return RecordsAnswer(kept=read_recorded(), total=total, searches=shown)

@@ -21,15 +21,7 @@ from ekphory.cli import (
     transfer_commands,
     write_commands,
 )
-from ekphory.cli.command import (
-    AddedCommands,
-    CommandGroup,
-    Entry,
-    Function,
-    make_unprintable_harmless,
-    message_console,
-    result_console,
-)
+from ekphory.cli import command
 from ekphory.cli.demo import demo
 
 _ADDED_BY = "ekphory.commands"
@@ -41,13 +33,15 @@ _TOLD: dict[str, Any] = tomllib.loads(
 )
 
 
-def _make_group(name: str, functions: Mapping[str, Function]) -> CommandGroup:
+def _make_group(name: str, functions: Mapping[str, command.Function]) -> command.CommandGroup:
     told = _TOLD[name]
-    entries = (Entry(each, functions[each], "", told["examples"][each]) for each in functions)
-    return CommandGroup(name, told["summary"], told["panel"], tuple(entries))
+    entries = (
+        command.Entry(each, functions[each], "", told["examples"][each]) for each in functions
+    )
+    return command.CommandGroup(name, told["summary"], told["panel"], tuple(entries))
 
 
-_FUNCTIONS: Mapping[str, Function] = {
+_FUNCTIONS: Mapping[str, command.Function] = {
     "demo": demo,
     "add": write_commands.add,
     "capture": capture_commands.capture,
@@ -77,7 +71,9 @@ _FUNCTIONS: Mapping[str, Function] = {
     "serve": server_commands.serve,
     "mcp": server_commands.mcp,
 }
-COMMANDS = tuple(Entry(name, function, **_TOLD[name]) for name, function in _FUNCTIONS.items())
+COMMANDS = tuple(
+    command.Entry(name, function, **_TOLD[name]) for name, function in _FUNCTIONS.items()
+)
 GROUPS = (
     _make_group("pipeline", {"list": store_commands.list_presets, "show": store_commands.show}),
     _make_group(
@@ -113,7 +109,7 @@ GROUPS = (
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001  the form of a typer callback
     if wanted:
-        result_console().print(f"ekphory {__version__}")
+        command.result_console().print(f"ekphory {__version__}")
         raise typer.Exit
 
 
@@ -157,7 +153,7 @@ def _make_application() -> typer.Typer:
     return application
 
 
-def _load_added_commands() -> tuple[list[AddedCommands], str]:
+def _load_added_commands() -> tuple[list[command.AddedCommands], str]:
     """Load what other distributions add; where one cannot be loaded, return why."""
     try:
         added = [point.load() for point in entry_points(group=_ADDED_BY)]
@@ -166,10 +162,10 @@ def _load_added_commands() -> tuple[list[AddedCommands], str]:
     return added, "is not installed. Install it with"
 
 
-def _make_refusal(problem: str) -> Function:
+def _make_refusal(problem: str) -> command.Function:
     def refuse(context: typer.Context) -> None:
         """Is in the package ekphory-lab, which is not at hand."""
-        message_console().print(
+        command.message_console().print(
             f"`ekphory {context.info_name}` is in the package ekphory-lab, which {problem}: "
             "pip install ekphory ekphory-lab",
             soft_wrap=True,
@@ -179,7 +175,7 @@ def _make_refusal(problem: str) -> Function:
     return refuse
 
 
-def _register(application: typer.Typer, entries: tuple[Entry, ...]) -> None:
+def _register(application: typer.Typer, entries: tuple[command.Entry, ...]) -> None:
     for entry in entries:
         application.command(
             entry.name, rich_help_panel=entry.panel or None, epilog=f"Example: {entry.example}"
@@ -197,5 +193,5 @@ def root_command() -> Callable[..., NoReturn]:
 
 def main() -> None:
     """Run the command line; the process ends with its exit code."""
-    make_unprintable_harmless()
+    command.make_unprintable_harmless()
     root_command()(prog_name="ekphory")

@@ -413,23 +413,16 @@ def add_drafts(engine: Engine, scope: Scope, drafts: list[Draft]) -> WriteReport
     return WriteReport(outcome.added, len(drafts) - outcome.added, [], outcome.ids, sampled)
 
 
+_PROMOTED = (
+    "text at expires_at org project agent user producer role source type importance predicted"
+).split()
+
+
 def promote(engine: Engine, scope: Scope, record: MemoryRecord, *, pool: str) -> str:
     """Copy a memory into a pool that the whole project sees; return the copy's id."""
-    given = {
-        "text": record.text,
-        "at": record.at,
-        "expires_at": record.expires_at,
-        "producer": record.producer,
-        "role": record.role,
-        "source": record.source,
-        "type": record.type,
-        "importance": record.importance,
-        "predicted": record.predicted,
-        "pool": pool,
-        "metadata": {**record.metadata, "promoted_from": record.id},
-        **{name: getattr(record, name) for name in ("org", "project", "agent", "user")},
-        "id": f"{record.id}-in-{pool}",
-    }
+    metadata = {**record.metadata, "promoted_from": record.id}
+    given = {name: getattr(record, name) for name in _PROMOTED}
+    given |= {"pool": pool, "metadata": metadata, "id": f"{record.id}-in-{pool}"}
     draft = make_draft(given, scope=scope, now=now_utc())
     return add_drafts(engine, scope, [draft]).ids[0]
 

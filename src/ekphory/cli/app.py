@@ -15,13 +15,13 @@ import typer.main
 from ekphory import __version__
 from ekphory.cli import (
     capture_commands,
+    command,
     search_commands,
     server_commands,
     store_commands,
     transfer_commands,
     write_commands,
 )
-from ekphory.cli import command
 from ekphory.cli.demo import demo
 
 _ADDED_BY = "ekphory.commands"

@@ -10,8 +10,8 @@ from pydantic import Field
 from ekphory.errors import InvalidInput
 from ekphory.filters.tree import Comparison, In
 from ekphory.filters.tree import Field as NamedField
-from ekphory.mcp_server.memory_tools import Remember
 from ekphory.mcp_server import tool
+from ekphory.mcp_server.memory_tools import Remember
 from ekphory.memory import Memory
 from ekphory.models.captures import MessageClass
 from ekphory.revise import ProfileEntry

@@ -163,11 +163,9 @@ def _open(settings: Settings) -> Memory:
 
     memory = Memory(
         settings.store,
-        org=settings.org,
-        project=settings.project,
-        agent=settings.agent,
-        user=settings.user,
-        session=settings.session,
+        **{
+            name: getattr(settings, name) for name in ("org", "project", "agent", "user", "session")
+        },
         embedder=settings.embedder,
         reranker=settings.reranker,
         chat=settings.chat_url,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 from urllib.parse import quote
@@ -246,11 +246,7 @@ class Handles:
         models = self._models
         memory = Memory(
             self._keep_open(chosen),
-            org=scope.org,
-            project=scope.project,
-            agent=scope.agent,
-            user=scope.user,
-            session=scope.session,
+            **asdict(scope),
             embedder=chosen.embedder or models.embedder,
             reranker=chosen.reranker or self._reranker,
             chat=models.chat,

@@ -253,11 +253,7 @@ def capture(request: Capture, service: TheService, caller: TheWriter) -> Capture
     with service.memory(place) as memory:
         report = memory.capture(
             read_said(request.messages),
-            session=request.session,
-            source=request.source,
-            labels=request.labels,
-            redact=request.redact,
-            since=request.since,
+            **request.model_dump(include={"session", "source", "labels", "redact", "since"}),
         )
     return show_capture(report, place, service.uids)
 

@@ -19,7 +19,7 @@ from ekphory.filters.tree import (
     Value,
     check_filter,
 )
-from ekphory.types import SHARED_POOLS, MemoryRecord, is_storable, now_utc
+from ekphory.types import SHARED_POOLS, MemoryRecord, is_storable
 
 LONGEST_NAME = 10_000
 DEFAULT_NAME = "default"
@@ -154,19 +154,6 @@ def owner_name(owner: Iterable[str | None]) -> str:
     """Return an owner as one line for people."""
     named = zip(OWNER_FIELDS, owner, strict=True)
     return " ".join(f"{name}={value}" for name, value in named if value)
-
-
-def list_orphaned_owners(records: Iterable[MemoryRecord]) -> tuple[str, ...]:
-    """Name the owners that are left with nothing but history and expired memories."""
-    now = now_utc()
-    owners: set[str] = set()
-    alive: set[str] = set()
-    for record in records:
-        name = owner_name(get_owner(record))
-        owners.add(name)
-        if record.superseded_by is None and (not record.expires_at or record.expires_at > now):
-            alive.add(name)
-    return tuple(sorted(owners - alive))
 
 
 def _same(owner: MemoryRecord | Scope, name: str) -> Filter:

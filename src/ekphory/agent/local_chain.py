@@ -10,17 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod
 
-from ekphory.agent.provider import QueryRefused, SearchTool
-from ekphory.agent.question import (
-    Branch,
-    Name,
-    Relation,
-    folded,
-    meaning_words,
-    names_in,
-    relation,
-    words_in,
-)
+from ekphory.agent.provider import QueryRefused, SearchTool, folded, words_in
+from ekphory.agent.question import Branch, Name, Relation, meaning_words, names_in, relation
 from ekphory.agent_trace import BRANCH
 from ekphory.errors import ModelError, ServiceError
 from ekphory.models.reranker import RelevanceScores, RerankingModel, RerankPassage, RerankQuery

@@ -312,10 +312,21 @@ class SearchTool:
 
 
 def normalise_query(query: str) -> str:
-    """Return a query's words in lower case, without accents and marks."""
-    decomposed = unicodedata.normalize("NFKD", query.casefold())
-    written = "".join(mark for mark in decomposed if not unicodedata.combining(mark))
-    return " ".join(_WORD.findall(written)) or query.strip()
+    """Return a query as it is compared: its words alone, folded."""
+    return " ".join(words_in(query)) or query.strip()
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of a text, folded, in order."""
+    return _WORD.findall(folded(text))
+
+
+def folded(text: str) -> str:
+    """Return a text in lower case and without accents."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(mark for mark in decomposed if not unicodedata.combining(mark))
 
 
 def tell_thread(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Literal
+
+from ekphory.agent.provider import folded, words_in
 
 _RULES = tomllib.loads(files(__package__).joinpath("question_rules.toml").read_text("utf-8"))
 WORDS: Mapping[str, frozenset[str]] = {
@@ -16,23 +17,9 @@ WORDS: Mapping[str, frozenset[str]] = {
 }
 """Sets of words; `question_rules.toml` says what each is."""
 
-# Words for comparing: folded, and only those that mean something.
+# Words for comparing: only those that mean something.
 
 _NO_MEANING = WORDS["particles"] | WORDS["empty"]
-_WORD = re.compile(r"[^\W_]+")
-
-
-def folded(text: str) -> str:
-    """Return a text in lower case and without accents."""
-    if text.isascii():
-        return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(mark for mark in decomposed if not unicodedata.combining(mark))
-
-
-def words_in(text: str) -> list[str]:
-    """Return the words of a text, folded, in order."""
-    return _WORD.findall(folded(text))
 
 
 def meaning_words(text: str) -> frozenset[str]:

@@ -30,7 +30,7 @@ from ekphory.store.protocol import (
     Verification,
 )
 from ekphory.store.writer import columns_of, vectors_of
-from ekphory.types import MemoryRecord, Progress, to_microseconds, now_utc
+from ekphory.types import MemoryRecord, Progress, now_utc, to_microseconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,14 +299,6 @@ def _describe_export(report: ExportReport) -> str:
 
 _MIB = 1 << 20
 
-StoreOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR",
-        help="Directory of the store; else EKPHORY_STORE, else a folder in your data directory.",
-    ),
-]
-
 
 @command
 def backup(
@@ -314,7 +306,7 @@ def backup(
     target: Annotated[
         Path, typer.Option(metavar="DIR|FILE.tar", help="A new folder, or a new .tar file.")
     ],
-    store: StoreOption = None,
+    store: str | None = None,
     catalog: Path | None = None,
 ) -> None:
     """Copy a whole store, all scopes and the server's catalog, while others write.
@@ -322,6 +314,8 @@ def backup(
     It holds every write that was acknowledged before it began.
 
     Args:
+        store (DIR): Directory of the store; else EKPHORY_STORE, else a folder in your data
+            directory.
         catalog (FILE): The server's catalog, where it does not lie in the store.
     """
     from ekphory.backup import back_up
@@ -337,11 +331,15 @@ def restore(
     source: Annotated[
         Path, typer.Option(metavar="DIR|FILE.tar", help="What `ekphory backup` wrote.")
     ],
-    store: StoreOption = None,
+    store: str | None = None,
 ) -> None:
     """Make a new store of a backup, after every byte of it was checked.
 
     The store must not be there yet.
+
+    Args:
+        store (DIR): Directory of the store; else EKPHORY_STORE, else a folder in your data
+            directory.
     """
     from ekphory.backup import restore as put_back
 

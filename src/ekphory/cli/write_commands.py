@@ -235,12 +235,6 @@ def promote(
     print_result(output, {"id": made}, f"Copied into {pool} as {made}")
 
 
-_NowOption = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="The moment of asking, ISO 8601; else the current one."),
-]
-
-
 @command
 def supersede(
     old: str,
@@ -313,12 +307,13 @@ def timeline(
     where: StoreOptions,
     output: OutputOptions,
     k: Annotated[int, typer.Option("--k", "-k", help="Most states, the newest ones.")] = 20,
-    now: _NowOption = None,
+    now: str | None = None,
 ) -> None:
     """Show the states of a topic in the order in which they held.
 
     Args:
         topic: Words that name it, such as: where I live.
+        now (TIME): The moment of asking, ISO 8601; else the current one.
     """
     with open_existing(where) as memory:
         states = memory.timeline(topic, k=k, now=now)
@@ -331,9 +326,13 @@ def profile(
     where: StoreOptions,
     output: OutputOptions,
     k: Annotated[int, typer.Option("--k", "-k", help="Most entries.")] = 50,
-    now: _NowOption = None,
+    now: str | None = None,
 ) -> None:
-    """Show the lasting facts and preferences that hold now, each with its evidence."""
+    """Show the lasting facts and preferences that hold now, each with its evidence.
+
+    Args:
+        now (TIME): The moment of asking, ISO 8601; else the current one.
+    """
     with open_existing(where) as memory:
         entries = memory.profile(k=k, now=now)
     table = make_profile_table(entries) if entries else None

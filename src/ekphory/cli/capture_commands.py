@@ -226,11 +226,13 @@ def show_hooks(
     where: StoreOptions,
     output: OutputOptions,
     file: HookFile,
-    host: Annotated[
-        str | None, typer.Argument(metavar="[HOST]", help="Only this tool.", show_default=False)
-    ] = None,
+    host: str | None = None,
 ) -> None:
-    """Show where hooks are installed, what they did, and what failed last."""
+    """Show where hooks are installed, what they did, and what failed last.
+
+    Args:
+        host ([HOST]): Only this tool.
+    """
     from ekphory.hooks.hosts import HOST_NAMES, find_host, is_installed
 
     state = _find_state(where)

@@ -196,7 +196,8 @@ def spread(function: Callable[..., object]) -> inspect.Signature:
     """Return the signature of a callable with each dataclass parameter replaced by its fields.
 
     The docstrings of both become the help of their parameters, so that typer sees one flat list:
-    an argument where there is no default, else an option under the heading `PANEL`.
+    an argument where there is no default and a value may be given by its place, or where what
+    stands for it is in brackets; else an option under the heading `PANEL`.
 
     Raises:
         TypeError: A docstring tells of what is no parameter.
@@ -223,8 +224,11 @@ def _make_option(
 ) -> ParameterInfo:
     shown: dict[str, Any] = {"metavar": told[2], "help": " ".join(told[3].split())}
     shown["rich_help_panel"] = panel
-    if parameter.default is inspect.Parameter.empty:
+    is_required = parameter.default is inspect.Parameter.empty
+    if is_required and parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
         return cast("ParameterInfo", typer.Argument(**shown))
+    if told[2] is not None and told[2].startswith("["):
+        return cast("ParameterInfo", typer.Argument(**shown, show_default=False))
     # A switch has no name by which to switch it off again.
     names = (f"--{parameter.name.replace('_', '-')}",) if parameter.default is False else ()
     return cast("ParameterInfo", typer.Option(*names, **shown))

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 from rich.table import Table
@@ -430,15 +430,13 @@ class BulkFlags:
     """Where a bulk import goes.
 
     Attributes:
+        store (URI): s3://…, gs://…, az://…, or a directory that all share.
         org: Organisation of every record.
         project: Project of every record.
         failures (FILE): Where to list what failed; else ekphory-failed/PATH.jsonl beside it.
     """
 
-    store: Annotated[
-        str,
-        typer.Option(metavar="URI", help="s3://…, gs://…, az://…, or a directory that all share."),
-    ]
+    store: str
     org: str | None = None
     project: str | None = None
     failures: Path | None = None

@@ -303,9 +303,8 @@ _MIB = 1 << 20
 @command
 def backup(
     output: OutputOptions,
-    target: Annotated[
-        Path, typer.Option(metavar="DIR|FILE.tar", help="A new folder, or a new .tar file.")
-    ],
+    *,
+    target: Path,
     store: str | None = None,
     catalog: Path | None = None,
 ) -> None:
@@ -314,6 +313,7 @@ def backup(
     It holds every write that was acknowledged before it began.
 
     Args:
+        target (DIR|FILE.tar): A new folder, or a new .tar file.
         store (DIR): Directory of the store; else EKPHORY_STORE, else a folder in your data
             directory.
         catalog (FILE): The server's catalog, where it does not lie in the store.
@@ -328,9 +328,8 @@ def backup(
 @command
 def restore(
     output: OutputOptions,
-    source: Annotated[
-        Path, typer.Option(metavar="DIR|FILE.tar", help="What `ekphory backup` wrote.")
-    ],
+    *,
+    source: Path,
     store: str | None = None,
 ) -> None:
     """Make a new store of a backup, after every byte of it was checked.
@@ -338,6 +337,7 @@ def restore(
     The store must not be there yet.
 
     Args:
+        source (DIR|FILE.tar): What `ekphory backup` wrote.
         store (DIR): Directory of the store; else EKPHORY_STORE, else a folder in your data
             directory.
     """

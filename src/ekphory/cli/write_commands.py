@@ -140,9 +140,7 @@ def forget(
     where: StoreOptions,
     output: OutputOptions,
     *,
-    memory_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="The memory's id.", show_default=False)
-    ] = None,
+    memory_id: str | None = None,
     filter: str | None = None,  # noqa: A002  the option's name
     purge: bool = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -152,6 +150,7 @@ def forget(
     Forgetting more than one asks first; where nobody can be asked, it needs --yes.
 
     Args:
+        memory_id ([ID]): The memory's id.
         filter (CONDITION): Forget all for which this condition holds.
         purge: Leave no byte of the text on disk; takes longer.
     """
@@ -193,13 +192,14 @@ def learn_mistake(
     where: StoreOptions,
     output: OutputOptions,
     *,
-    fix: Annotated[str, typer.Option(help="How it is put right, or avoided.")],
+    fix: str,
     shared: bool = False,
 ) -> None:
     """Remember a mistake and what was learnt from it; searches weigh mistakes more.
 
     Args:
         what: What went wrong.
+        fix: How it is put right, or avoided.
         shared: Let the whole project see it, not this agent alone.
     """
     with open_for_writing(where) as memory:
@@ -240,7 +240,8 @@ def supersede(
     old: str,
     where: StoreOptions,
     output: OutputOptions,
-    by: Annotated[str, typer.Option(metavar="ID", help="The memory that takes its place.")],
+    *,
+    by: str,
     kind: str = "replaces",
     at: str | None = None,
 ) -> None:
@@ -250,6 +251,7 @@ def supersede(
 
     Args:
         old (ID): The memory that holds no more.
+        by (ID): The memory that takes its place.
         kind: replaces, corrects, ends, restates, excepts or plans.
         at (TIME): Since when, ISO 8601; else since the newer memory.
     """
@@ -263,14 +265,13 @@ def supersede(
 def unsupersede(
     where: StoreOptions,
     output: OutputOptions,
-    revision: Annotated[
-        str | None, typer.Argument(metavar="[REVISION]", help="The decision.", show_default=False)
-    ] = None,
+    revision: str | None = None,
     batch: str | None = None,
 ) -> None:
     """Take back a decision on what supersedes what, or set a conflict aside.
 
     Args:
+        revision ([REVISION]): The decision.
         batch (BATCH): All decisions of this batch instead.
     """
     with open_existing(where) as memory:

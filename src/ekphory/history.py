@@ -58,12 +58,9 @@ def _get_matching(engine: Engine, scope: Scope, memory_id: str, narrower: Filter
     if len(found) > 1:
         found = _prefer_own(scope, found)
     if len(found) > 1:
-        raise InvalidInput(
-            "id",
-            memory_id,
-            f"{len(found)} narrower scopes within this one use it",
-            "Bind the agent, user or session that is meant",
-        )
+        problem = f"{len(found)} narrower scopes within this one use it"
+        remedy = "Bind the agent, user or session that is meant"
+        raise InvalidInput("id", memory_id, problem, remedy)
     return found[0]
 
 
@@ -142,12 +139,8 @@ def _replace(
     # Checked and embedded before the lock is taken, written within it.
     entry = make_draft(_change(before, changes), scope=Scope(), now=now_utc())
     if entry.is_only_recalled:
-        raise InvalidInput(
-            "text",
-            changes.get("text"),
-            "holds nothing but recalled memories",
-            "Give the new text itself",
-        )
+        problem = "holds nothing but recalled memories"
+        raise InvalidInput("text", changes.get("text"), problem, "Give the new text itself")
     prepared = prepare(engine.embedder, [entry])[0]
     named = And((owned_like(before), CURRENT, _has_id(before.id)))
 

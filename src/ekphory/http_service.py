@@ -282,12 +282,8 @@ class Service:
     def __post_init__(self) -> None:
         key = self.api_key or ""
         if not (key.isascii() and key.isprintable() and key == key.strip()):
-            raise InvalidInput(
-                "api_key",
-                "***",
-                "starts or ends with a blank, or holds a line break or a letter outside ASCII",
-                "Give the key alone",
-            )
+            problem = "starts or ends with a blank, or holds a line break or a letter outside ASCII"
+            raise InvalidInput("api_key", "***", problem, "Give the key alone")
 
     def describe(self) -> str:
         """Say which service this is, without credentials: kind, place and model."""

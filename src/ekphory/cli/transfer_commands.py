@@ -113,12 +113,8 @@ def _find_page_reader(name: PageReaderName, settings: Settings) -> PageReader | 
     if name != "chat":
         return find_page_reader(name)
     if not (settings.chat_url and settings.chat_model):
-        raise InvalidInput(
-            "ocr",
-            name,
-            "no chat service with a model is known",
-            "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL.",
-        )
+        problem = "no chat service with a model is known"
+        raise InvalidInput("ocr", name, problem, "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL.")
     return find_page_reader(
         settings.chat_url, model=settings.chat_model, api_key=settings.chat_api_key
     )

@@ -171,12 +171,9 @@ def forget(
 
 def _confirm(affected: int) -> None:
     if not sys.stdin.isatty():
-        raise InvalidInput(
-            "filter",
-            f"{affected} memories match",
-            "nobody can be asked whether to forget them all",
-            "Add --yes when that is meant",
-        )
+        problem = "nobody can be asked whether to forget them all"
+        remedy = "Add --yes when that is meant"
+        raise InvalidInput("filter", f"{affected} memories match", problem, remedy)
     message_console().print(f"Forget {affected:,} memories? [y/N] ", end="", style="yellow")
     if input().strip().lower() not in ("y", "yes"):
         message_console().print("Nothing was forgotten.")

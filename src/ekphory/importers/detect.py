@@ -128,12 +128,9 @@ def _check_content(path: Path) -> None:
             missing := tree.SOURCE_CODE.missing_extra()
         ):
             raise missing
-        raise InvalidInput(
-            "path",
-            str(path),
-            "the folder holds no document and no conversations.json",
-            f"Give a folder with a {_KNOWN}, an unpacked export, or a file.",
-        )
+        problem = "the folder holds no document and no conversations.json"
+        remedy = f"Give a folder with a {_KNOWN}, an unpacked export, or a file."
+        raise InvalidInput("path", str(path), problem, remedy)
     if path.is_file() and path.stat().st_size == 0:
         raise InvalidInput("path", str(path), "the file is empty", "Give a file with content.")
 

@@ -525,12 +525,9 @@ class _Import:
 
 def _check(scope: Scope, options: DocumentOptions) -> None:
     if scope.session is not None:
-        raise ScopeError(
-            "session",
-            scope.session,
-            "each document is a session of its own, so none may be bound",
-            "Leave --session and EKPHORY_SESSION out",
-        )
+        problem = "each document is a session of its own, so none may be bound"
+        remedy = "Leave --session and EKPHORY_SESSION out"
+        raise ScopeError("session", scope.session, problem, remedy)
     if options.name is not None and not options.name.strip():
         raise InvalidInput("name", options.name, "is empty", "Give the collection's name")
     # What every passage will hold is checked once, before anything is read.

@@ -48,12 +48,9 @@ def _read_header(name: str, line: bytes | None) -> dict[str, Any]:
             "path", f"{name}:1", f"the header is {error}", "Take the file as it was exported"
         ) from error
     if header.get(transfer.HEADER_KEY) != transfer.FORMAT_VERSION:
-        raise InvalidInput(
-            transfer.HEADER_KEY,
-            header.get(transfer.HEADER_KEY),
-            f"this ekphory reads exports of version {transfer.FORMAT_VERSION}",
-            "Upgrade it with: pip install --upgrade ekphory",
-        )
+        problem = f"this ekphory reads exports of version {transfer.FORMAT_VERSION}"
+        remedy = "Upgrade it with: pip install --upgrade ekphory"
+        raise InvalidInput(transfer.HEADER_KEY, header.get(transfer.HEADER_KEY), problem, remedy)
     return header
 
 

@@ -119,12 +119,9 @@ class FailuresFile:
             else:
                 self.path = candidate
                 return self._stream
-        raise InvalidInput(
-            "failures_path",
-            str(self._candidates[0]),
-            f"the failures cannot be written ({'; '.join(reasons)})",
-            "Name a file that can be written to.",
-        )
+        problem = f"the failures cannot be written ({'; '.join(reasons)})"
+        remedy = "Name a file that can be written to."
+        raise InvalidInput("failures_path", str(self._candidates[0]), problem, remedy)
 
     def _leave_others(self, lines: list[str]) -> list[str]:
         """Return the lines that tell of other inputs."""

@@ -287,12 +287,9 @@ def _find_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]
     members = [member for member in files if CONVERSATIONS.fullmatch(member.filename)]
     if not members:
         held = ", ".join(member.filename for member in files[:5]) or "nothing"
-        raise InvalidInput(
-            "path",
-            str(path),
-            f"the archive holds no conversations.json (it holds {held})",
-            "Give the archive as ChatGPT or Claude sent it, or the JSON file inside it.",
-        )
+        problem = f"the archive holds no conversations.json (it holds {held})"
+        remedy = "Give the archive as ChatGPT or Claude sent it, or the JSON file inside it."
+        raise InvalidInput("path", str(path), problem, remedy)
     if any(member.flag_bits & 1 for member in members):
         raise InvalidInput(
             "path", str(path), "the archive is encrypted", "Unpack it and give conversations.json."

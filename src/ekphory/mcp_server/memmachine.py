@@ -182,12 +182,9 @@ class _MemMachine:
         episodes = tuple(dict.fromkeys(given.episodic_memory_uids or ()))
         features = tuple(dict.fromkeys(given.semantic_memory_uids or ()))
         if not episodes and not features:
-            raise InvalidInput(
-                "episodic_memory_uids",
-                given.episodic_memory_uids,
-                "names no memory, nor does semantic_memory_uids",
-                "Give the uids or ids that search_memory gave",
-            )
+            problem = "names no memory, nor does semantic_memory_uids"
+            remedy = "Give the uids or ids that search_memory gave"
+            raise InvalidInput("episodic_memory_uids", given.episodic_memory_uids, problem, remedy)
         # Before anything is forgotten: all of them, or none.
         for uid in episodes:
             memory.get(uid)

@@ -184,12 +184,8 @@ def _forget(memory: Memory, given: Forget) -> Answered:
 
 def _check_expected(count: int, expected: int | None) -> None:
     if count != expected:
-        raise InvalidInput(
-            "expected_count",
-            expected,
-            f"this filter matches {count:,}",
-            "Look at them with list, and give their number if all are to be forgotten",
-        )
+        remedy = "Look at them with list, and give their number if all are to be forgotten"
+        raise InvalidInput("expected_count", expected, f"this filter matches {count:,}", remedy)
 
 
 # The tool `update`: replace fields of one memory.

@@ -67,12 +67,8 @@ def catalog_file(store: str | Path, given: Path | None = None) -> Path:
         return given.expanduser()
     name = str(store).removeprefix("file://")
     if "://" in name:
-        raise InvalidInput(
-            "store",
-            name,
-            "must have a directory for the catalog of projects and keys",
-            "Name a local file with --catalog",
-        )
+        problem = "must have a directory for the catalog of projects and keys"
+        raise InvalidInput("store", name, problem, "Name a local file with --catalog")
     return Path(name).expanduser() / CATALOG_FILE
 
 

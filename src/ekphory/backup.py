@@ -334,9 +334,8 @@ def back_up(
     """
     directory = _find_directory(store, "Use its own copies, or `ekphory export` for a scope")
     if not (directory / lance_snapshot.TABLE_FOLDER).is_dir():
-        raise InvalidInput(
-            "store", str(directory), "there is no store", "Name another with --store"
-        )
+        problem = "there is no store"
+        raise InvalidInput("store", str(directory), problem, "Name another with --store")
     place = Path(target).expanduser().resolve()
     if place.is_relative_to(directory):
         raise InvalidInput("target", str(target), "lies in the store", "Name another place")

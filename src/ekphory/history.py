@@ -123,9 +123,8 @@ def update(
     while True:
         before = get(engine, scope, memory_id)
         if before.superseded_by is not None:
-            raise InvalidInput(
-                "id", memory_id, "is an earlier version", f"Update {before.superseded_by!r} instead"
-            )
+            problem = "is an earlier version"
+            raise InvalidInput("id", memory_id, problem, f"Update {before.superseded_by!r} instead")
         after = _replace(engine, before, changes)
         if after is not None:
             return after

@@ -156,9 +156,8 @@ def _check_url(url: str) -> str:
         possible = False
     if not possible:
         shown = _CREDENTIALS.sub("//***@", str(url)).partition("?")[0]
-        raise InvalidInput(
-            "url", shown, "not an http(s) URL", "Give one like http://localhost:8080/v1."
-        )
+        problem = "not an http(s) URL"
+        raise InvalidInput("url", shown, problem, "Give one like http://localhost:8080/v1.")
     return url
 
 
@@ -197,9 +196,8 @@ class ServiceSettings:
 
     def _check(self, name: str, is_possible: object, remedy: str) -> None:
         if not is_possible:
-            raise InvalidInput(
-                name, getattr(self, name), "no service can be called so", f"Give {remedy}"
-            )
+            problem = "no service can be called so"
+            raise InvalidInput(name, getattr(self, name), problem, f"Give {remedy}")
 
 
 DEFAULT_SERVICE_SETTINGS = ServiceSettings()

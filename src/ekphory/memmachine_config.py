@@ -54,9 +54,8 @@ def read_document(name: str | Path) -> dict[str, Any]:
         # The whole message quotes the file, which may hold a key.
         where = getattr(error, "problem_mark", None)
         line = f" in line {where.line + 1}" if where is not None else ""
-        raise InvalidInput(
-            "config", str(file), f"must be YAML; it is not{line}", "Correct it"
-        ) from None
+        remedy = "Correct it"
+        raise InvalidInput("config", str(file), f"must be YAML; it is not{line}", remedy) from None
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -92,9 +91,8 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], *, place: str) ->
         if key not in choices:
             near = difflib.get_close_matches(key, choices, n=1, cutoff=0.5)
             hint = f"Did you mean {near[0]!r}? " if near else ""
-            raise InvalidInput(
-                place, key, "must be a known key", f"{hint}Known are {', '.join(choices)}"
-            )
+            problem = "must be a known key"
+            raise InvalidInput(place, key, problem, f"{hint}Known are {', '.join(choices)}")
 
 
 def expand_variable(

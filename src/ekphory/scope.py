@@ -175,8 +175,7 @@ def condition(given: str | Filter | None, *, scope: Scope) -> Filter:
     elif isinstance(given, Filter):
         tree = check_filter(given)
     else:
-        raise FilterError(
-            "filter", given, "must be a filter", "Give text or a tree of filters.tree"
-        )
+        problem = "must be a filter"
+        raise FilterError("filter", given, problem, "Give text or a tree of filters.tree")
     scope.refuse_leaving(tree)
     return tree

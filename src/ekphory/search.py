@@ -373,9 +373,8 @@ def _search(
 
 def _check_time(question: Question, pipeline: Pipeline) -> None:
     if question.time == "filter" and not any("timed" in stage.gives for stage in pipeline.stages):
-        raise InvalidInput(
-            "time", "filter", f"the preset {pipeline.name!r} reads no time", "Take another preset"
-        )
+        problem = f"the preset {pipeline.name!r} reads no time"
+        raise InvalidInput("time", "filter", problem, "Take another preset")
 
 
 def _check_vectors(engine: Engine, snapshot: ScopeSnapshot) -> None:

@@ -272,9 +272,8 @@ def make_message_drafts(
         InvalidInput: A message is not a mapping, lacks `content`, or cannot be stored.
     """
     if isinstance(messages, Mapping | str) or not isinstance(messages, Sequence):
-        raise InvalidInput(
-            "messages", messages, "must be a list", 'Give [{"role": "user", "content": "…"}]'
-        )
+        problem = "must be a list"
+        raise InvalidInput("messages", messages, problem, 'Give [{"role": "user", "content": "…"}]')
     drafts: list[Draft] = []
     seen: Counter[str] = Counter()
     now = now_utc()
@@ -299,9 +298,8 @@ def _set_sequence(entry: Draft, position: int) -> Draft:
 
 def _read_message(message: Mapping[str, Any], place: int) -> dict[str, Any]:
     if not isinstance(message, Mapping) or "content" not in message:
-        raise InvalidInput(
-            f"messages[{place}]", message, "has no content", 'Give {"role": …, "content": …}'
-        )
+        problem = "has no content"
+        raise InvalidInput(f"messages[{place}]", message, problem, 'Give {"role": …, "content": …}')
     fields = {name: value for name, value in message.items() if name != "content"}
     if fields.get("role") is not None:
         fields.setdefault("producer", fields["role"])

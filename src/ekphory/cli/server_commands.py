@@ -228,9 +228,8 @@ def _check_unused(address: HttpAddress, offered: OfferedTools) -> None:
     used = {"catalog"} if offered.tools == "memmachine" else set()
     for name, value in asdict(address).items():
         if value not in (None, False, []) and name not in used:
-            raise InvalidInput(
-                name, value, "has no meaning over stdio", "Add --transport http, or leave it out"
-            )
+            problem = "has no meaning over stdio"
+            raise InvalidInput(name, value, problem, "Add --transport http, or leave it out")
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,9 +84,8 @@ class DocumentFlags:
         for entry in fields(self):
             value = getattr(self, entry.name)
             if value != entry.default:
-                raise InvalidInput(
-                    entry.name, value, f"{chosen} has no such option", "It is for documents."
-                )
+                problem = f"{chosen} has no such option"
+                raise InvalidInput(entry.name, value, problem, "It is for documents.")
 
     def to_options(self, settings: Settings) -> DocumentOptions:
         """Return the options of the import, the chat service from the environment.
@@ -168,9 +167,8 @@ def import_records(
     chosen = choose_format(path, given.input_format)
     if chosen == "documents":
         if given.conversation is not None:
-            raise InvalidInput(
-                "conversation", given.conversation, "documents have none", "Leave it out."
-            )
+            problem = "documents have none"
+            raise InvalidInput("conversation", given.conversation, problem, "Leave it out.")
         options = documents.to_options(settings_for(where))
         with open_for_writing(where) as memory:
             if documents.watch:
@@ -272,9 +270,8 @@ def export_memories(
     """
     to_file = target != STANDARD_OUTPUT
     if output.json and not to_file:
-        raise InvalidInput(
-            "target", "-", "standard output cannot carry a report besides", "Name a file"
-        )
+        problem = "standard output cannot carry a report besides"
+        raise InvalidInput("target", "-", problem, "Name a file")
     with open_existing(where) as memory, step_bar() as show:
         report = memory.export(
             target if to_file else sys.stdout.buffer, on_progress=partial(show, "memories")

@@ -113,9 +113,8 @@ def read_timestamp(name: str, value: object) -> datetime:
     """
     found = source.read_moment(value)
     if found is None:
-        raise InvalidInput(
-            name, value, "must be a timestamp", "Give ISO 8601, or seconds since 1970"
-        )
+        problem = "must be a timestamp"
+        raise InvalidInput(name, value, problem, "Give ISO 8601, or seconds since 1970")
     return found
 
 
@@ -304,9 +303,8 @@ def _read_namespace(row: Row) -> list[str]:
     found = row.value.get("namespace", row.value.get("prefix"))
     labels = found.split(".") if isinstance(found, str) else found
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-        raise InvalidInput(
-            "namespace", found, "must be a list of labels", 'Give ["memories", "mara"]'
-        )
+        problem = "must be a list of labels"
+        raise InvalidInput("namespace", found, problem, 'Give ["memories", "mara"]')
     return labels
 
 
@@ -397,9 +395,8 @@ def _read_expiry(row: Row) -> object:
     if isinstance(value, str) and _DAY.fullmatch(value.strip()):
         moment += timedelta(days=1)  # it holds until the end of that day
     if moment <= now_utc():
-        raise InvalidInput(
-            "expiration_date", value, "has passed", "Remove it to import this memory all the same"
-        )
+        remedy = "Remove it to import this memory all the same"
+        raise InvalidInput("expiration_date", value, "has passed", remedy)
     return moment
 
 

@@ -168,9 +168,8 @@ def failures_file(path: Path, wanted: Path | None) -> FailuresFile:
         name = Path(FAILURES_FOLDER, f"{source.name.removesuffix('.jsonl')}.jsonl")
         return FailuresFile(source, source.parent / name, instead=Path.cwd() / name)
     if wanted.is_dir() or not wanted.parent.is_dir():
-        raise InvalidInput(
-            "failures_path", str(wanted), "not a file in an existing folder", "Name such a file."
-        )
+        problem = "not a file in an existing folder"
+        raise InvalidInput("failures_path", str(wanted), problem, "Name such a file.")
     return FailuresFile(source, wanted)
 
 

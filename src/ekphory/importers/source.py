@@ -277,9 +277,8 @@ def _refuse_bad_archives(path: Path) -> Iterator[None]:
     try:
         yield
     except zipfile.BadZipFile as error:
-        raise InvalidInput(
-            "path", str(path), f"not a readable zip archive ({error})", "Download the export again."
-        ) from error
+        problem = f"not a readable zip archive ({error})"
+        raise InvalidInput("path", str(path), problem, "Download the export again.") from error
 
 
 def _find_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:

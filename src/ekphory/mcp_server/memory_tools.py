@@ -330,9 +330,8 @@ def _explain(memory: Memory, given: Explain) -> Answered:
     if given.id is not None and given.query is None:
         return _versions(memory, given.id)
     if given.query is None or given.id is not None:
-        raise InvalidInput(
-            "query", given.query, "give a query or an id, not both", "Name what to explain"
-        )
+        problem = "give a query or an id, not both"
+        raise InvalidInput("query", given.query, problem, "Name what to explain")
     found = _search(memory, given)
     result, withheld = drop_steering(found)
     data = Explained(

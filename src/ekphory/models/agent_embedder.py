@@ -448,9 +448,8 @@ def _one_for_each(field: str, value: object, count: int) -> list[object]:
         return [value] * count
     values = list(value)
     if len(values) != count:
-        raise InvalidInput(
-            field, values, f"{len(values)} for {count} texts", "Give one for all, or one for each"
-        )
+        problem = f"{len(values)} for {count} texts"
+        raise InvalidInput(field, values, problem, "Give one for all, or one for each")
     return values
 
 

@@ -219,9 +219,8 @@ def _read_query(
 ) -> reranker.RerankQuery:
     if isinstance(query, reranker.RerankQuery):
         if context or now is not None or instruction is not None:
-            raise InvalidInput(
-                "query", query, "says itself what is known of it", "Give the question as a text"
-            )
+            problem = "says itself what is known of it"
+            raise InvalidInput("query", query, problem, "Give the question as a text")
         return query
     if not isinstance(query, str):
         raise InvalidInput("query", query, "must be a string", "Give a question or some words")

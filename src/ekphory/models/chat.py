@@ -32,9 +32,8 @@ class AnswerSchema:
         try:
             Draft202012Validator.check_schema(self.schema)
         except SchemaError as error:
-            raise InvalidInput(
-                "schema", self.schema, f"must be a JSON schema ({error.message})", "Correct it"
-            ) from error
+            problem = f"must be a JSON schema ({error.message})"
+            raise InvalidInput("schema", self.schema, problem, "Correct it") from error
         self._validator = Draft202012Validator(self.schema)
 
     def breach(self, answer: object) -> str | None:

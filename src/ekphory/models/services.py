@@ -291,9 +291,8 @@ class RemoteReranker:
             InvalidInput: The URL is not one, or the protocol needs a model's name.
         """
         if dialect.needs_model and not settings.model:
-            raise InvalidInput(
-                "model", settings.model, f"the protocol {dialect.name!r} needs one", "Name a model"
-            )
+            problem = f"the protocol {dialect.name!r} needs one"
+            raise InvalidInput("model", settings.model, problem, "Name a model")
         self._dialect = dialect
         self._settings = settings
         self._service = http.Service(

@@ -76,9 +76,8 @@ class TorchOptions:
             remedy = "Give one of the two"
             raise InvalidInput("device", self.device, "stands beside a device_map", remedy)
         if self.tokens_per_batch is not None and self.tokens_per_batch < 1:
-            raise InvalidInput(
-                "tokens_per_batch", self.tokens_per_batch, "must be 1 or more", "Give a count"
-            )
+            problem = "must be 1 or more"
+            raise InvalidInput("tokens_per_batch", self.tokens_per_batch, problem, "Give a count")
 
     def model_arguments(self) -> dict[str, Any]:
         """Return the arguments of transformers' `from_pretrained`."""

@@ -184,7 +184,6 @@ def preset(name: str | Pipeline | None) -> Pipeline:
     if not isinstance(chosen, str) or chosen not in PRESETS:
         near = difflib.get_close_matches(str(chosen), PRESETS, n=1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
-        raise InvalidInput(
-            "preset", chosen, "no such preset", f"{hint}Choose one of {', '.join(sorted(PRESETS))}"
-        )
+        remedy = f"{hint}Choose one of {', '.join(sorted(PRESETS))}"
+        raise InvalidInput("preset", chosen, "no such preset", remedy)
     return PRESETS[chosen]

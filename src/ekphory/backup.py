@@ -23,13 +23,7 @@ from ekphory.catalog.database import copy_catalog
 from ekphory.errors import InvalidInput, StoreError
 from ekphory.filters.tree import Not
 from ekphory.service.handles import CATALOG_FILE, EMBEDDERS_FOLDER, catalog_file
-from ekphory.store.lance_snapshot import (
-    TABLE_FOLDER,
-    HeldFile,
-    LanceSnapshot,
-    StateFiles,
-    hold_newest_state,
-)
+from ekphory.store import lance_snapshot
 from ekphory.store.ledger import LEDGER_FOLDER
 from ekphory.store.protocol import CURRENT
 from ekphory.types import Progress, ignore_progress, now_utc
@@ -118,7 +112,7 @@ def _is_ours(entry: FileEntry) -> bool:
     path = PurePosixPath(entry.path)
     # A store of another embedder lies two folders deeper.
     deeper = 2 if path.parts[:1] == (EMBEDDERS_FOLDER,) else 0
-    folders = ((TABLE_FOLDER,), (LEDGER_FOLDER,))
+    folders = ((lance_snapshot.TABLE_FOLDER,), (LEDGER_FOLDER,))
     inside = path.parts[deeper : deeper + 1] in folders or entry.path == CATALOG_FILE
     plain = ".." not in path.parts and "\\" not in entry.path and ":" not in entry.path
     return inside and plain and _SHA256.fullmatch(entry.sha256) is not None
@@ -339,10 +333,9 @@ def back_up(
         StoreError: The store or its catalog cannot be read.
     """
     directory = _find_directory(store, "Use its own copies, or `ekphory export` for a scope")
-    if not (directory / TABLE_FOLDER).is_dir():
-        raise InvalidInput(
-            "store", str(directory), "there is no store", "Name another with --store"
-        )
+    if not (directory / lance_snapshot.TABLE_FOLDER).is_dir():
+        problem = "there is no store"
+        raise InvalidInput("store", str(directory), problem, "Name another with --store")
     place = Path(target).expanduser().resolve()
     if place.is_relative_to(directory):
         raise InvalidInput("target", str(target), "lies in the store", "Name another place")
@@ -351,7 +344,7 @@ def back_up(
     # The catalog last, so that it knows the project of every memory.
     with (
         _make_sink(place) as sink,
-        hold_newest_state(directory) as state,
+        lance_snapshot.hold_newest_state(directory) as state,
         _hold_inner(directory) as inner,
         _copy_catalog(directory, catalog) as server,
     ):
@@ -374,12 +367,12 @@ def back_up(
 
 
 @contextmanager
-def _hold_inner(directory: Path) -> Iterator[list[StateFiles]]:
+def _hold_inner(directory: Path) -> Iterator[list[lance_snapshot.StateFiles]]:
     """Hold the newest states of the stores of other embedders, with paths below the whole store."""
     with ExitStack() as opened:
         states = []
         for each in _inner_stores(directory):
-            state = opened.enter_context(hold_newest_state(each))
+            state = opened.enter_context(lance_snapshot.hold_newest_state(each))
             below = f"{EMBEDDERS_FOLDER}/{each.name}"
             files = tuple(replace(file, path=f"{below}/{file.path}") for file in state.files)
             states.append(replace(state, files=files))
@@ -387,7 +380,10 @@ def _hold_inner(directory: Path) -> Iterator[list[StateFiles]]:
 
 
 def _inner_stores(directory: Path) -> list[Path]:
-    return sorted(each.parent for each in directory.glob(f"{EMBEDDERS_FOLDER}/*/{TABLE_FOLDER}"))
+    return sorted(
+        each.parent
+        for each in directory.glob(f"{EMBEDDERS_FOLDER}/*/{lance_snapshot.TABLE_FOLDER}")
+    )
 
 
 def _summarise(contents: Contents) -> dict[str, Any]:
@@ -402,14 +398,14 @@ def _summarise(contents: Contents) -> dict[str, Any]:
     }
 
 
-def _copy(file: HeldFile, sink: Sink, meter: Meter) -> FileEntry:
+def _copy(file: lance_snapshot.HeldFile, sink: Sink, meter: Meter) -> FileEntry:
     content = Digesting(file.stream, meter)
     sink(file.path, file.length, content)
     return FileEntry(path=file.path, bytes=content.length, sha256=content.sha256)
 
 
 @contextmanager
-def _copy_catalog(directory: Path, given: Path | None) -> Iterator[HeldFile | None]:
+def _copy_catalog(directory: Path, given: Path | None) -> Iterator[lance_snapshot.HeldFile | None]:
     """Copy the catalog aside, if there is one, since SQLite must write the copy itself."""
     source = catalog_file(directory, given)
     if given is None and not source.is_file():
@@ -421,7 +417,7 @@ def _copy_catalog(directory: Path, given: Path | None) -> Iterator[HeldFile | No
         copy = Path(folder) / CATALOG_FILE
         copy_catalog(source, copy)
         with copy.open("rb") as stream:
-            yield HeldFile(CATALOG_FILE, copy.stat().st_size, stream)
+            yield lance_snapshot.HeldFile(CATALOG_FILE, copy.stat().st_size, stream)
 
 
 # Putting a backup back.
@@ -489,7 +485,7 @@ def _copy_all(source: Source, contents: Contents, part: Path, meter: Meter, wher
 
 
 def _check_opened(part: Path, contents: Contents, where: str) -> None:
-    states = [LanceSnapshot(str(each)) for each in (part, *_inner_stores(part))]
+    states = [lance_snapshot.LanceSnapshot(str(each)) for each in (part, *_inner_stores(part))]
     found = tuple(sum(state.count(kind) for state in states) for kind in (CURRENT, Not(CURRENT)))
     if found != (contents.memories, contents.history):
         raise StoreError(

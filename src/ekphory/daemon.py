@@ -122,7 +122,8 @@ class Daemon:
                 threading.Thread(target=self._take, args=(connection,)).start()
             self._path.unlink(missing_ok=True)
         with self._turn:
-            self._close_all()
+            for store in list(self._stores):
+                self._release(store)
             for connection in self._sessions:
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
@@ -254,10 +255,6 @@ class Daemon:
         for session in self._sessions.values():
             if session.settings.store == store:
                 session.memories.release()
-
-    def _close_all(self) -> None:
-        for store in list(self._stores):
-            self._release(store)
 
 
 @contextmanager

@@ -18,17 +18,10 @@ from ekphory.retrieval.lexical import TERMS_VERSION
 from ekphory.retrieval.revisions import SnapshotLinks
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.retrieval.stages.shape import PinnedRules
+from ekphory.store import protocol
 from ekphory.store.lance import LanceStore
 from ekphory.store.lance_table import never
 from ekphory.store.ledger import LEDGER_FOLDER, Ledger
-from ekphory.store.protocol import (
-    SCHEMA_VERSION,
-    Damage,
-    Store,
-    StoreHealth,
-    StoreIdentity,
-    Verification,
-)
 from ekphory.store.writer import FencedLock, UpkeepState, Writer, make_lock
 from ekphory.threads import ForkSafeLock, run_after_fork
 from ekphory.types import Progress, is_storable
@@ -50,7 +43,7 @@ class Engine:
     """
 
     uri: str
-    store: Store
+    store: protocol.Store
     writer: Writer
     snapshots: Snapshots
     embedders: dict[EmbedderIdentity, EmbeddingModel]
@@ -85,7 +78,7 @@ class Engine:
                 stacklevel=5,
             )
 
-    def health(self) -> StoreHealth:
+    def health(self) -> protocol.StoreHealth:
         """Measure the whole store, and say whether its upkeep succeeds and its model is at hand."""
         failure = self.writer.upkeep_failure
         sentence = None if failure is None else failure.sentence
@@ -94,13 +87,13 @@ class Engine:
         foreign = None if in_use == self.store.identity.embedder else str(in_use)
         return replace(health, upkeep_failure=sentence, embedder_in_use=foreign)
 
-    def verify(self, on_progress: Progress) -> Verification:
+    def verify(self, on_progress: Progress) -> protocol.Verification:
         """Compare every row with its checksum, and read the whole ledger of revisions."""
         found = self.store.verify(on_progress)
         try:
             Ledger(self.uri).read()
         except StoreError as error:
-            damage = Damage(LEDGER_FOLDER, (), 0, f"cannot be read ({error})")
+            damage = protocol.Damage(LEDGER_FOLDER, (), 0, f"cannot be read ({error})")
             return replace(found, damage=(*found.damage, damage))
         return found
 
@@ -190,7 +183,7 @@ def make_engine(uri: str, embedder: EmbeddingModel, lock: FencedLock | None = No
         embedder: What its vectors are made with.
         lock: Who may write; None for the lock or lease of its place.
     """
-    identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
+    identity = protocol.StoreIdentity(protocol.SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
     sole_writer = never if lock is None else lock.is_sole
     store = LanceStore.open(uri, identity, sole_writer=sole_writer)
     _check_terms(uri, store)
@@ -223,7 +216,7 @@ def _find_reader() -> Callable[[], ChangeReader] | None:
     return bundled_change_reader if is_there else None
 
 
-def _check_terms(uri: str, store: Store) -> None:
+def _check_terms(uri: str, store: protocol.Store) -> None:
     if store.identity.terms_version != TERMS_VERSION:
         raise StoreError(
             f"{uri}: its terms were made by version {store.identity.terms_version} of the "

@@ -14,14 +14,7 @@ from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter, IsN
 from ekphory.scope import Scope, owned_like
 from ekphory.store.protocol import CURRENT, Order, first_key
 from ekphory.types import MemoryRecord, is_storable, now_utc
-from ekphory.write import (
-    WRITABLE_FIELDS,
-    make_draft,
-    make_ledger,
-    match_store,
-    prepare,
-    to_stored,
-)
+from ekphory.write import WRITABLE_FIELDS, make_draft, make_ledger, match_store, prepare, to_stored
 
 # Reading without ranking.
 
@@ -65,12 +58,9 @@ def _get_matching(engine: Engine, scope: Scope, memory_id: str, narrower: Filter
     if len(found) > 1:
         found = _prefer_own(scope, found)
     if len(found) > 1:
-        raise InvalidInput(
-            "id",
-            memory_id,
-            f"{len(found)} narrower scopes within this one use it",
-            "Bind the agent, user or session that is meant",
-        )
+        problem = f"{len(found)} narrower scopes within this one use it"
+        remedy = "Bind the agent, user or session that is meant"
+        raise InvalidInput("id", memory_id, problem, remedy)
     return found[0]
 
 
@@ -133,9 +123,8 @@ def update(
     while True:
         before = get(engine, scope, memory_id)
         if before.superseded_by is not None:
-            raise InvalidInput(
-                "id", memory_id, "is an earlier version", f"Update {before.superseded_by!r} instead"
-            )
+            problem = "is an earlier version"
+            raise InvalidInput("id", memory_id, problem, f"Update {before.superseded_by!r} instead")
         after = _replace(engine, before, changes)
         if after is not None:
             return after
@@ -149,12 +138,8 @@ def _replace(
     # Checked and embedded before the lock is taken, written within it.
     entry = make_draft(_change(before, changes), scope=Scope(), now=now_utc())
     if entry.is_only_recalled:
-        raise InvalidInput(
-            "text",
-            changes.get("text"),
-            "holds nothing but recalled memories",
-            "Give the new text itself",
-        )
+        problem = "holds nothing but recalled memories"
+        raise InvalidInput("text", changes.get("text"), problem, "Give the new text itself")
     prepared = prepare(engine.embedder, [entry])[0]
     named = And((owned_like(before), CURRENT, _has_id(before.id)))
 

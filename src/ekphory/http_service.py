@@ -155,14 +155,10 @@ def _check_url(url: str) -> str:
     except (httpx.InvalidURL, ValueError, TypeError):  # a port out of range is a ValueError
         possible = False
     if not possible:
-        raise InvalidInput(
-            "url", _mask(url), "not an http(s) URL", "Give one like http://localhost:8080/v1."
-        )
+        shown = _CREDENTIALS.sub("//***@", str(url)).partition("?")[0]
+        problem = "not an http(s) URL"
+        raise InvalidInput("url", shown, problem, "Give one like http://localhost:8080/v1.")
     return url
-
-
-def _mask(url: object) -> str:
-    return _CREDENTIALS.sub("//***@", str(url)).partition("?")[0]
 
 
 # How a remote service is called.
@@ -200,9 +196,8 @@ class ServiceSettings:
 
     def _check(self, name: str, is_possible: object, remedy: str) -> None:
         if not is_possible:
-            raise InvalidInput(
-                name, getattr(self, name), "no service can be called so", f"Give {remedy}"
-            )
+            problem = "no service can be called so"
+            raise InvalidInput(name, getattr(self, name), problem, f"Give {remedy}")
 
 
 DEFAULT_SERVICE_SETTINGS = ServiceSettings()
@@ -285,12 +280,8 @@ class Service:
     def __post_init__(self) -> None:
         key = self.api_key or ""
         if not (key.isascii() and key.isprintable() and key == key.strip()):
-            raise InvalidInput(
-                "api_key",
-                "***",
-                "starts or ends with a blank, or holds a line break or a letter outside ASCII",
-                "Give the key alone",
-            )
+            problem = "starts or ends with a blank, or holds a line break or a letter outside ASCII"
+            raise InvalidInput("api_key", "***", problem, "Give the key alone")
 
     def describe(self) -> str:
         """Say which service this is, without credentials: kind, place and model."""

@@ -17,12 +17,7 @@ from ekphory.errors import InvalidInput, MissingExtra, shorten
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder, load_reranker
 from ekphory.models.reranker import RerankingModel
-from ekphory.retrieval.ranking_rerankers import (
-    Bm25Reranker,
-    EmbedderReranker,
-    IdentityReranker,
-    RankFusionReranker,
-)
+from ekphory.retrieval import ranking_rerankers
 
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))")
 SECTIONS = (
@@ -59,9 +54,8 @@ def read_document(name: str | Path) -> dict[str, Any]:
         # The whole message quotes the file, which may hold a key.
         where = getattr(error, "problem_mark", None)
         line = f" in line {where.line + 1}" if where is not None else ""
-        raise InvalidInput(
-            "config", str(file), f"must be YAML; it is not{line}", "Correct it"
-        ) from None
+        remedy = "Correct it"
+        raise InvalidInput("config", str(file), f"must be YAML; it is not{line}", remedy) from None
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -97,9 +91,8 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], *, place: str) ->
         if key not in choices:
             near = difflib.get_close_matches(key, choices, n=1, cutoff=0.5)
             hint = f"Did you mean {near[0]!r}? " if near else ""
-            raise InvalidInput(
-                place, key, "must be a known key", f"{hint}Known are {', '.join(choices)}"
-            )
+            problem = "must be a known key"
+            raise InvalidInput(place, key, problem, f"{hint}Known are {', '.join(choices)}")
 
 
 def expand_variable(
@@ -267,14 +260,14 @@ def reranker(
     found = _Configured.find(resources, "rerankers", reranker_id, _RERANKER_KEYS, environment)
     match found.provider:
         case "identity":
-            return IdentityReranker(reranker_id)
+            return ranking_rerankers.IdentityReranker(reranker_id)
         case "bm25":
             numbers = {name: found.number(name) for name in ("k1", "b")}
             given = {name: value for name, value in numbers.items() if value is not None}
-            return Bm25Reranker(reranker_id, **given)
+            return ranking_rerankers.Bm25Reranker(reranker_id, **given)
         case "embedder":
             named = found.text("embedder_id")
-            return EmbedderReranker(
+            return ranking_rerankers.EmbedderReranker(
                 reranker_id, embedder(resources, named, environment=environment)
             )
         case "rrf-hybrid":
@@ -284,7 +277,9 @@ def reranker(
                 reranker(resources, each, environment=environment, within=(*within, reranker_id))
                 for each in found.texts("reranker_ids")
             ]
-            return RankFusionReranker(reranker_id, tuple(parts), k=found.number("k") or 60)
+            return ranking_rerankers.RankFusionReranker(
+                reranker_id, tuple(parts), k=found.number("k") or 60
+            )
         case "cross-encoder" | "ekphory" as provider:
             return load_reranker(found.text(_RERANKER_KEYS[provider][0]))
     return _load_served(found)

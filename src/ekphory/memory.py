@@ -661,10 +661,7 @@ class Memory:
 
     @_verb
     def export(
-        self,
-        target: str | Path | IO[bytes],
-        *,
-        on_progress: Progress | None = None,
+        self, target: str | Path | IO[bytes], *, on_progress: Progress | None = None
     ) -> transfer.ExportReport:
         """Write what this scope itself wrote to JSON Lines, with all earlier versions.
 
@@ -801,9 +798,8 @@ def _connect(
     """
     if not (isinstance(path, str) and path.lower().startswith(("http://", "https://"))):
         if api_key is not None:
-            raise InvalidInput(
-                "api_key", "***", "a store has no key", "Give it with a server's URL"
-            )
+            problem = "a store has no key"
+            raise InvalidInput("api_key", "***", problem, "Give it with a server's URL")
         return None
     for name in ("embedder", "reranker", "chat"):
         if given[name] is not None:

@@ -12,22 +12,12 @@ from pathlib import Path
 from typing import IO, Any, get_type_hints
 from urllib.parse import urlsplit
 
-from ekphory import errors
+from ekphory import errors, http_service
 from ekphory.agent.provider import AgentOptions
 from ekphory.config import PREFIX
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.filters.grammar import format_filter, parse_filter
 from ekphory.filters.tree import Filter, check_filter
-from ekphory.http_service import (
-    JsonTransport,
-    Operation,
-    Service,
-    ServiceRefusal,
-    ServiceSettings,
-    ServiceUnavailable,
-    complete_url,
-    shown,
-)
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import PRESETS
 from ekphory.scope import Scope
@@ -39,7 +29,9 @@ VERBS_PATH = "/api/v1/memory/"
 """What comes before a verb in a server's paths."""
 EXPORT_REPORT = "X-Export-Report"
 """The header with the report of an export, whose body is the export itself."""
-_SETTINGS = ServiceSettings(timeout=60.0, retries=2, backoff=0.2, most_bytes=2**28, cool_down=1.0)
+_SETTINGS = http_service.ServiceSettings(
+    timeout=60.0, retries=2, backoff=0.2, most_bytes=2**28, cool_down=1.0
+)
 _LONG_SECONDS = 600.0
 _LONG = frozenset({"conflicts", "export", "forget", "repair", "verify"})
 """Verbs that may go through all memories."""
@@ -94,12 +86,12 @@ class RemoteMemory:
         parts = urlsplit(url)
         if "@" in parts.netloc or parts.query:
             remedy = "Give the server's address alone, and a key as `api_key`"
-            raise InvalidInput("path", shown(url), "holds a key or a query", remedy)
-        self.url = complete_url(url, prefix="", operation="")
+            raise InvalidInput("path", http_service.shown(url), "holds a key or a query", remedy)
+        self.url = http_service.complete_url(url, prefix="", operation="")
         self._scope = {name: value for name, value in asdict(scope).items() if value is not None}
         self._preset = None if preset is None else _to_json("preset", preset)
-        self._service = Service(kind="memory server", url=self.url, api_key=api_key)
-        self._transport = JsonTransport(self._service, settings=_SETTINGS)
+        self._service = http_service.Service(kind="memory server", url=self.url, api_key=api_key)
+        self._transport = http_service.JsonTransport(self._service, settings=_SETTINGS)
 
     def ask(self, verb: Callable[..., Any], given: dict[str, Any]) -> Any:  # noqa: ANN401  what the verb returns
         """Let the server do what a verb of `Memory` does, and return what it returns.
@@ -163,9 +155,7 @@ class RemoteMemory:
                     raise TimeoutError(f"not settled within {timeout} s; the work goes on")
 
     def _export(
-        self,
-        target: str | Path | IO[bytes],
-        on_progress: Callable[[int, int], None] | None = None,
+        self, target: str | Path | IO[bytes], on_progress: Callable[[int, int], None] | None = None
     ) -> ExportReport:
         def fill(stream: IO[bytes]) -> ExportReport:
             headers = self._send("export", {}, into=stream)
@@ -220,7 +210,7 @@ class RemoteMemory:
 
     def _send(self, name: str, given: Mapping[str, Any], *, into: IO[bytes] | None = None) -> Any:  # noqa: ANN401  what the server answers
         repeatable = name in _REPEATABLE or _has_ids(name, given)
-        operation = Operation(
+        operation = http_service.Operation(
             path=VERBS_PATH + name,
             seconds=_LONG_SECONDS if name in _LONG or given.get("agent_mode") else None,
             may_repeat=lambda failure: repeatable or not _may_have_acted(failure),
@@ -228,11 +218,14 @@ class RemoteMemory:
         )
         try:
             return self._transport.post({"scope": self._scope, "arguments": given}, operation)
-        except (ServiceRefusal, ServiceUnavailable) as failure:
+        except (http_service.ServiceRefusal, http_service.ServiceUnavailable) as failure:
             raise self._translate(failure, repeatable=repeatable) from None
 
     def _translate(
-        self, failure: ServiceRefusal | ServiceUnavailable, *, repeatable: bool
+        self,
+        failure: http_service.ServiceRefusal | http_service.ServiceUnavailable,
+        *,
+        repeatable: bool,
     ) -> EkphoryError:
         """Return what the server raised; else the failure, with what to do about it."""
         detail = _read_detail(failure.body)
@@ -249,11 +242,11 @@ class RemoteMemory:
             problem = f"answered status {failure.status}: {self._service.quote(said)}"
             remedy = _REMEDIES.get(failure.status, "Try again later, or ask who runs it.")
             message = self._service.message(problem, remedy)
-        if isinstance(failure, ServiceRefusal):
-            return ServiceRefusal(message, status=failure.status, body=failure.body)
+        if isinstance(failure, http_service.ServiceRefusal):
+            return http_service.ServiceRefusal(message, status=failure.status, body=failure.body)
         if not repeatable and _may_have_acted(failure):
             message = f"{message} {_UNKNOWN_OUTCOME}"
-        return ServiceUnavailable(message, status=failure.status, body=failure.body)
+        return http_service.ServiceUnavailable(message, status=failure.status, body=failure.body)
 
 
 @lru_cache
@@ -271,7 +264,7 @@ def _has_ids(name: str, given: Mapping[str, Any]) -> bool:
     return bool(named) and all(named)
 
 
-def _may_have_acted(failure: ServiceUnavailable) -> bool:
+def _may_have_acted(failure: http_service.ServiceUnavailable) -> bool:
     """Return whether a server may have done what it was asked, in part or whole."""
     refused = failure.status in (408, 429) or (
         _read_detail(failure.body).get("exception") == "Overloaded"

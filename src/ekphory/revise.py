@@ -153,9 +153,8 @@ def _key_of(engine: Engine, record: MemoryRecord) -> int:
 def unsupersede(engine: Engine, scope: Scope, *, revision: str | None, batch: str | None) -> int:
     """Take back one decision, or all of a batch; return how many that were."""
     if (revision is None) == (batch is None):
-        raise InvalidInput(
-            "revision", revision, "give a revision or a batch, not both", "Name what to take back"
-        )
+        problem = "give a revision or a batch, not both"
+        raise InvalidInput("revision", revision, problem, "Name what to take back")
 
     def write() -> int:
         wanted = [

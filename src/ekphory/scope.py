@@ -19,7 +19,7 @@ from ekphory.filters.tree import (
     Value,
     check_filter,
 )
-from ekphory.types import SHARED_POOLS, MemoryRecord, is_storable, now_utc
+from ekphory.types import SHARED_POOLS, MemoryRecord, is_storable
 
 LONGEST_NAME = 10_000
 DEFAULT_NAME = "default"
@@ -156,19 +156,6 @@ def owner_name(owner: Iterable[str | None]) -> str:
     return " ".join(f"{name}={value}" for name, value in named if value)
 
 
-def list_orphaned_owners(records: Iterable[MemoryRecord]) -> tuple[str, ...]:
-    """Name the owners that are left with nothing but history and expired memories."""
-    now = now_utc()
-    owners: set[str] = set()
-    alive: set[str] = set()
-    for record in records:
-        name = owner_name(get_owner(record))
-        owners.add(name)
-        if record.superseded_by is None and (not record.expires_at or record.expires_at > now):
-            alive.add(name)
-    return tuple(sorted(owners - alive))
-
-
 def _same(owner: MemoryRecord | Scope, name: str) -> Filter:
     field, value = Field(name), getattr(owner, name)
     return IsNull(field) if value is None else Comparison(field, "eq", value)
@@ -188,8 +175,7 @@ def condition(given: str | Filter | None, *, scope: Scope) -> Filter:
     elif isinstance(given, Filter):
         tree = check_filter(given)
     else:
-        raise FilterError(
-            "filter", given, "must be a filter", "Give text or a tree of filters.tree"
-        )
+        problem = "must be a filter"
+        raise FilterError("filter", given, problem, "Give text or a tree of filters.tree")
     scope.refuse_leaving(tree)
     return tree

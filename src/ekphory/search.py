@@ -20,27 +20,8 @@ from numpy.typing import NDArray
 from ekphory.agent_trace import RetrievalTrace
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MissingExtra, shorten
-from ekphory.filters.tree import (
-    EVERYTHING,
-    And,
-    Comparison,
-    Contains,
-    Field,
-    Filter,
-    In,
-    Or,
-)
-from ekphory.prompting.block import (
-    NOTHING_FOUND,
-    NOTHING_LIKELY,
-    BlockSettings,
-    CountTokens,
-    Injections,
-    PromptBlock,
-    estimate_tokens,
-    format_hop_notes,
-    prompt_block,
-)
+from ekphory.filters.tree import EVERYTHING, And, Comparison, Contains, Field, Filter, In, Or
+from ekphory.prompting import block
 from ekphory.retrieval.dense import IndexedVectors
 from ekphory.retrieval.pipeline import (
     NO_OPTIONAL_MODELS,
@@ -177,11 +158,11 @@ class SearchResult:
         *,
         now: str | datetime | None = None,
         recent_messages: Sequence[str] = (),
-        injections: Injections = "drop",
-        count_tokens: CountTokens = estimate_tokens,
+        injections: block.Injections = "drop",
+        count_tokens: block.CountTokens = block.estimate_tokens,
     ) -> str:
         """Return the hits as text for a model's prompt: the `text` of `prompt_block`."""
-        settings = BlockSettings(
+        settings = block.BlockSettings(
             max_tokens=max_tokens,
             now=now,
             recent_messages=recent_messages,
@@ -196,9 +177,9 @@ class SearchResult:
         *,
         now: str | datetime | None = None,
         recent_messages: Sequence[str] = (),
-        injections: Injections = "drop",
-        count_tokens: CountTokens = estimate_tokens,
-    ) -> PromptBlock:
+        injections: block.Injections = "drop",
+        count_tokens: block.CountTokens = block.estimate_tokens,
+    ) -> block.PromptBlock:
         """Return the hits as a block for a model's prompt, and say what was left out of it.
 
         The block says that its content is data and no instruction; all of it is escaped. Each
@@ -218,7 +199,7 @@ class SearchResult:
         Raises:
             InvalidInput: An argument cannot be used.
         """
-        settings = BlockSettings(
+        settings = block.BlockSettings(
             max_tokens=max_tokens,
             now=now,
             recent_messages=recent_messages,
@@ -233,8 +214,8 @@ class SearchResult:
         *,
         now: str | datetime | None = None,
         recent_messages: Sequence[str] = (),
-        injections: Injections = "drop",
-        count_tokens: CountTokens = estimate_tokens,
+        injections: block.Injections = "drop",
+        count_tokens: block.CountTokens = block.estimate_tokens,
     ) -> str:
         """Return the evidence chain of the retrieval agent and the hits as text for a prompt.
 
@@ -242,7 +223,7 @@ class SearchResult:
         what it found, how sure that is, and which memories state it. Without `agent_mode`, and
         where one lookup was enough, it is the same as `to_prompt`.
         """
-        settings = BlockSettings(
+        settings = block.BlockSettings(
             max_tokens=max_tokens,
             now=now,
             recent_messages=recent_messages,
@@ -250,12 +231,14 @@ class SearchResult:
             count_tokens=count_tokens,
         )
         traced = self.retrieval_trace
-        notes = () if traced is None else format_hop_notes(traced, self.hits)
+        notes = () if traced is None else block.format_hop_notes(traced, self.hits)
         return self._block(settings, notes=notes).text
 
-    def _block(self, settings: BlockSettings, *, notes: Sequence[str] = ()) -> PromptBlock:
-        if_empty = NOTHING_LIKELY if self.abstained else NOTHING_FOUND
-        return prompt_block(self.hits, settings, if_empty=if_empty, notes=notes)
+    def _block(
+        self, settings: block.BlockSettings, *, notes: Sequence[str] = ()
+    ) -> block.PromptBlock:
+        if_empty = block.NOTHING_LIKELY if self.abstained else block.NOTHING_FOUND
+        return block.prompt_block(self.hits, settings, if_empty=if_empty, notes=notes)
 
     def _count_hits(self) -> str:
         return "1 hit" if len(self) == 1 else f"{len(self) or 'no'} hits"
@@ -332,11 +315,7 @@ class Question:
 
 
 def search(
-    engine: Engine,
-    scope: Scope,
-    question: Question,
-    *,
-    models: OptionalModels = NO_OPTIONAL_MODELS,
+    engine: Engine, scope: Scope, question: Question, *, models: OptionalModels = NO_OPTIONAL_MODELS
 ) -> SearchResult:
     """Answer a question from the scope's memories."""
     while True:
@@ -394,9 +373,8 @@ def _search(
 
 def _check_time(question: Question, pipeline: Pipeline) -> None:
     if question.time == "filter" and not any("timed" in stage.gives for stage in pipeline.stages):
-        raise InvalidInput(
-            "time", "filter", f"the preset {pipeline.name!r} reads no time", "Take another preset"
-        )
+        problem = f"the preset {pipeline.name!r} reads no time"
+        raise InvalidInput("time", "filter", problem, "Take another preset")
 
 
 def _check_vectors(engine: Engine, snapshot: ScopeSnapshot) -> None:
@@ -430,11 +408,7 @@ def _visible(
 
 
 def _resources(
-    engine: Engine,
-    scope: Scope,
-    question: Question,
-    models: OptionalModels,
-    records: RecordReader,
+    engine: Engine, scope: Scope, question: Question, models: OptionalModels, records: RecordReader
 ) -> SearchResources:
     in_view: tuple[Filter, ...] = (scope.predicate(), CURRENT, question.filter)
     if question.pools is not None:

@@ -439,9 +439,8 @@ def to_utc(value: str | datetime, *, field: str) -> datetime:
 
 def _parse(value: object, field: str) -> datetime:
     if not isinstance(value, str):
-        raise InvalidInput(
-            field, value, f"must be a timestamp, not {type(value).__name__}", _REMEDY
-        )
+        problem = f"must be a timestamp, not {type(value).__name__}"
+        raise InvalidInput(field, value, problem, _REMEDY)
     try:
         return datetime.fromisoformat(value.strip())
     except ValueError as error:

@@ -264,11 +264,7 @@ def compute_thread(record: MemoryRecord) -> int:
 
 
 def make_message_drafts(
-    messages: Sequence[Mapping[str, Any]],
-    *,
-    scope: Scope,
-    session: str | None,
-    pool: str | None,
+    messages: Sequence[Mapping[str, Any]], *, scope: Scope, session: str | None, pool: str | None
 ) -> list[Draft]:
     """Check messages, and note the place of each in the session.
 
@@ -276,9 +272,8 @@ def make_message_drafts(
         InvalidInput: A message is not a mapping, lacks `content`, or cannot be stored.
     """
     if isinstance(messages, Mapping | str) or not isinstance(messages, Sequence):
-        raise InvalidInput(
-            "messages", messages, "must be a list", 'Give [{"role": "user", "content": "…"}]'
-        )
+        problem = "must be a list"
+        raise InvalidInput("messages", messages, problem, 'Give [{"role": "user", "content": "…"}]')
     drafts: list[Draft] = []
     seen: Counter[str] = Counter()
     now = now_utc()
@@ -303,9 +298,8 @@ def _set_sequence(entry: Draft, position: int) -> Draft:
 
 def _read_message(message: Mapping[str, Any], place: int) -> dict[str, Any]:
     if not isinstance(message, Mapping) or "content" not in message:
-        raise InvalidInput(
-            f"messages[{place}]", message, "has no content", 'Give {"role": …, "content": …}'
-        )
+        problem = "has no content"
+        raise InvalidInput(f"messages[{place}]", message, problem, 'Give {"role": …, "content": …}')
     fields = {name: value for name, value in message.items() if name != "content"}
     if fields.get("role") is not None:
         fields.setdefault("producer", fields["role"])
@@ -417,23 +411,16 @@ def add_drafts(engine: Engine, scope: Scope, drafts: list[Draft]) -> WriteReport
     return WriteReport(outcome.added, len(drafts) - outcome.added, [], outcome.ids, sampled)
 
 
+_PROMOTED = (
+    "text at expires_at org project agent user producer role source type importance predicted"
+).split()
+
+
 def promote(engine: Engine, scope: Scope, record: MemoryRecord, *, pool: str) -> str:
     """Copy a memory into a pool that the whole project sees; return the copy's id."""
-    given = {
-        "text": record.text,
-        "at": record.at,
-        "expires_at": record.expires_at,
-        "producer": record.producer,
-        "role": record.role,
-        "source": record.source,
-        "type": record.type,
-        "importance": record.importance,
-        "predicted": record.predicted,
-        "pool": pool,
-        "metadata": {**record.metadata, "promoted_from": record.id},
-        **{name: getattr(record, name) for name in ("org", "project", "agent", "user")},
-        "id": f"{record.id}-in-{pool}",
-    }
+    metadata = {**record.metadata, "promoted_from": record.id}
+    given = {name: getattr(record, name) for name in _PROMOTED}
+    given |= {"pool": pool, "metadata": metadata, "id": f"{record.id}-in-{pool}"}
     draft = make_draft(given, scope=scope, now=now_utc())
     return add_drafts(engine, scope, [draft]).ids[0]
 

@@ -1,7 +1,7 @@
 import pytest
 from tests.capture.readers import Reader
 
-from ekphory.capture import selection as module
+from ekphory.models import captures
 
 
 @pytest.fixture
@@ -9,6 +9,6 @@ def read_as(monkeypatch):
     """Makes the capture read texts as a test says."""
 
     def patch(by_text):
-        monkeypatch.setattr(module, "bundled_capture_reader", lambda: Reader(by_text))
+        monkeypatch.setattr(captures, "bundled_capture_reader", lambda: Reader(by_text))
 
     return patch

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.capture.readers import Reader, reading
 
-from ekphory.capture import selection
 from ekphory.hooks import running
 from ekphory.hooks.hosts import HOSTS
 from ekphory.hooks.running import (
@@ -21,6 +20,7 @@ from ekphory.hooks.running import (
     names_ignored,
 )
 from ekphory.hooks.state import HookState
+from ekphory.models import captures
 
 from .payloads import CLAUDE_LINES, OPENCODE_LINES, end_payload, prompt_payload, write_lines
 
@@ -57,7 +57,7 @@ def read_as(monkeypatch):
     """Makes the capture keep what says to use tabs, as a preference."""
 
     def patch(by_text):
-        for module in (selection, running):
+        for module in (captures, running):
             monkeypatch.setattr(module, "bundled_capture_reader", lambda: Reader(by_text))
 
     patch({TABS: reading("preference"), "Use tabs": reading("preference")})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ekphory.filters.lance_sql import matches
 from ekphory.filters.tree import And, Filter
-from ekphory.scope import get_owner, list_orphaned_owners
+from ekphory.scope import get_owner, owner_name
 from ekphory.store.protocol import (
     CURRENT,
     NEVER,
@@ -30,7 +30,7 @@ from ekphory.store.protocol import (
     Verification,
 )
 from ekphory.store.writer import columns_of, vectors_of
-from ekphory.types import MemoryRecord, Progress, to_microseconds
+from ekphory.types import MemoryRecord, Progress, now_utc, to_microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ class InMemoryStore:
             versions=1,
             bytes=None,
             vector_index_rows=None,
-            orphaned_scopes=list_orphaned_owners([memory.record for memory in rows]),
+            orphaned_scopes=_list_orphaned_owners([memory.record for memory in rows]),
         )
 
     def verify(self, on_progress: Progress) -> Verification:
@@ -241,3 +241,16 @@ def _plain(value: object) -> object:
     if isinstance(value, datetime):
         return to_microseconds(value)
     return "" if value is None else value
+
+
+def _list_orphaned_owners(records: Iterable[MemoryRecord]) -> tuple[str, ...]:
+    """Name the owners that are left with nothing but history and expired memories."""
+    now = now_utc()
+    owners: set[str] = set()
+    alive: set[str] = set()
+    for record in records:
+        name = owner_name(get_owner(record))
+        owners.add(name)
+        if record.superseded_by is None and (not record.expires_at or record.expires_at > now):
+            alive.add(name)
+    return tuple(sorted(owners - alive))

@@ -24,10 +24,8 @@ from ekphory.memmachine_config import (
 )
 
 SECTION = "retrieval_agent"
-KEYS = tuple(field.name for field in fields(AgentSettings))
-_NUMBERS = ("agent_session_timeout_seconds", "agent_session_max_retry_interval_seconds")
-_WHOLE_NUMBERS = ("agent_session_max_combined_calls", "anthropic_max_output_tokens")
-_YES_OR_NO = ("agent_session_log_raw_output",)
+_DEFAULTS = {field.name: field.default for field in fields(AgentSettings)}
+KEYS = tuple(_DEFAULTS)
 _SAID = {"true": True, "yes": True, "on": True, "1": True}
 _DENIED = {"false": False, "no": False, "off": False, "0": False}
 
@@ -118,10 +116,11 @@ def _find_elsewhere(document: Mapping[str, Any], *path: str) -> str | None:
 def _convert(name: str, value: object) -> object:
     """Return a value as its key wants it: variables of the environment are texts."""
     place = f"{SECTION}.{name}"
-    if name in _YES_OR_NO:
+    default = _DEFAULTS[name]
+    if isinstance(default, bool):
         return _yes_or_no(value, place)
-    if name in _NUMBERS or name in _WHOLE_NUMBERS:
-        return read_number(value, place, whole=name in _WHOLE_NUMBERS)
+    if isinstance(default, int | float):
+        return read_number(value, place, whole=isinstance(default, int))
     return text(value, place=place)
 
 

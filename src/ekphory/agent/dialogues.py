@@ -43,11 +43,7 @@ class OpenAIDialogue:
     """
 
     def __init__(
-        self,
-        question: str,
-        model: LanguageModel,
-        settings: AgentSettings,
-        bundle: BundleDirectory,
+        self, question: str, model: LanguageModel, settings: AgentSettings, bundle: BundleDirectory
     ) -> None:
         """Prepare the dialogue; nothing is sent yet.
 
@@ -242,9 +238,7 @@ class AnthropicDialogue:
         except ImportError as error:
             raise MissingExtra("agent", "The agent's provider anthropic") from error
         self._client = AsyncAnthropic(
-            api_key=settings.anthropic_api_key,
-            base_url=settings.anthropic_base_url,
-            max_retries=0,
+            api_key=settings.anthropic_api_key, base_url=settings.anthropic_base_url, max_retries=0
         )
         self._settings = settings
         self._system = "\n".join(spec.body for spec in specs)

@@ -284,9 +284,7 @@ DESCRIPTION = (
 )
 PARAMETERS: dict[str, object] = {
     "type": "object",
-    "properties": {
-        "query": {"type": "string", "description": "A short question or a few words."},
-    },
+    "properties": {"query": {"type": "string", "description": "A short question or a few words."}},
     "required": ["query"],
     "additionalProperties": False,
 }
@@ -316,7 +314,8 @@ class ToolCalls:
         if call.name == NAME:
             return ToolAnswer(call, self._search(_query(call)))
         if call.name == SHELL and self.bundle is not None:
-            return ToolAnswer(call, self._run_shell(call, self.bundle))
+            outputs = [self.bundle.run(command, self._search) for command in _commands(call)]
+            return ToolAnswer(call, "\n".join(outputs)[: self.most_characters])
         raise SessionFault("invalid_tool_call", f"there is no tool {call.name[:60]!r}")
 
     def _search(self, query: str) -> str:
@@ -329,10 +328,6 @@ class ToolCalls:
         settings = BlockSettings(max_tokens=self.most_characters // _CHARACTERS_PER_TOKEN)
         block = prompt_block(hits, settings)
         return f"{len(block.included)} memories.\n{block.text}"
-
-    def _run_shell(self, call: ToolCall, bundle: BundleDirectory) -> str:
-        outputs = [bundle.run(command, self._search) for command in _commands(call)]
-        return "\n".join(outputs)[: self.most_characters]
 
 
 def _query(call: ToolCall) -> str:

@@ -14,16 +14,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from ekphory.agent import llm_dialogue
 from ekphory.agent.dialogues import AnthropicDialogue, OpenAIDialogue
-from ekphory.agent.llm_dialogue import (
-    AgentSpec,
-    ModelFault,
-    ModelTurn,
-    ToolAnswer,
-    ToolCalls,
-    lay_out,
-    load_spec,
-)
 from ekphory.agent.provider import (
     AgentSettings,
     Budget,
@@ -228,9 +220,9 @@ class SessionLoop:
     """
 
     dialogue: Dialogue
-    calls: ToolCalls
+    calls: llm_dialogue.ToolCalls
     log: EventLog
-    spec: AgentSpec
+    spec: llm_dialogue.AgentSpec
     settings: AgentSettings
 
     def run(self, question: str) -> SessionOutcome:
@@ -252,7 +244,7 @@ class SessionLoop:
         return SessionOutcome(words.response, words.sufficient, confidence)
 
     def _final_words(self, thread: ModelThread) -> FinalWords:
-        answers: list[ToolAnswer] = []
+        answers: list[llm_dialogue.ToolAnswer] = []
         for number in range(1, self.spec.max_steps + 1):
             turn = self._asked(thread, number, answers)
             if turn.refusal is not None:
@@ -264,7 +256,9 @@ class SessionLoop:
             answers = [self.calls.answer(call) for call in turn.calls]
         raise SessionFault("max_steps_exceeded", f"the model wrote {self.spec.max_steps} messages")
 
-    def _asked(self, thread: ModelThread, number: int, answers: Sequence[ToolAnswer]) -> ModelTurn:
+    def _asked(
+        self, thread: ModelThread, number: int, answers: Sequence[llm_dialogue.ToolAnswer]
+    ) -> llm_dialogue.ModelTurn:
         """Ask for the next message, again after faults that may pass."""
         started = time.perf_counter()
         for attempt in range(1, ATTEMPTS + 1):
@@ -272,7 +266,7 @@ class SessionLoop:
             asking = self.dialogue.answer(answers, must_search=must_search)
             try:
                 turn = thread.run(asking, self._budget.check_time)
-            except ModelFault as fault:
+            except llm_dialogue.ModelFault as fault:
                 self._wait(fault, number, attempt)
                 continue
             except (SessionFault, SessionCancelled):
@@ -280,7 +274,9 @@ class SessionLoop:
             except Exception as error:  # noqa: BLE001  a boundary to code that is not ours
                 # An SDK lets errors of its transport through, such as a stream that breaks off.
                 _log.info("the provider's SDK raised", exc_info=error)
-                self._wait(ModelFault(type(error).__name__, may_pass=True), number, attempt)
+                self._wait(
+                    llm_dialogue.ModelFault(type(error).__name__, may_pass=True), number, attempt
+                )
                 continue
             took = (time.perf_counter() - started) * 1000
             tokens = {"input_tokens": turn.input_tokens, "output_tokens": turn.output_tokens}
@@ -288,15 +284,14 @@ class SessionLoop:
             return turn
         raise SessionFault("downstream_tool_failure", f"{ATTEMPTS} attempts failed")
 
-    def _wait(self, fault: ModelFault, number: int, attempt: int) -> None:
+    def _wait(self, fault: llm_dialogue.ModelFault, number: int, attempt: int) -> None:
         """Wait before a repeat.
 
         Raises:
             SessionFault: Repeating is useless, or there is no time for it.
         """
         settings = ServiceSettings(
-            backoff=_FIRST_WAIT,
-            longest_wait=self.settings.agent_session_max_retry_interval_seconds,
+            backoff=_FIRST_WAIT, longest_wait=self.settings.agent_session_max_retry_interval_seconds
         )
         wait = compute_backoff(attempt - 1, retry_after=fault.retry_after, settings=settings)
         if not fault.may_pass or attempt == ATTEMPTS or wait >= self._budget.seconds_left:
@@ -358,7 +353,7 @@ class ModelProvider:
             problem = f"the language model {model.id!r} has none"
             remedy = "Give it in resources.language_models, as $OPENAI_API_KEY for example"
             raise InvalidInput("api_key", None, problem, remedy)
-        self._specs = tuple(load_spec(name) for name in _BUNDLE)
+        self._specs = tuple(llm_dialogue.load_spec(name) for name in _BUNDLE)
 
     def run(self, question: str, tool: SearchTool, log: EventLog) -> SessionOutcome:
         """Hold the session.
@@ -368,11 +363,11 @@ class ModelProvider:
         """
         settings, spec = self._settings, self._specs[0]
         if self.name == "anthropic" or settings.llm_model is None:
-            calls = ToolCalls(tool, spec.max_return_len)
+            calls = llm_dialogue.ToolCalls(tool, spec.max_return_len)
             anthropic = AnthropicDialogue(question, settings, self._specs)
             return SessionLoop(anthropic, calls, log, spec, settings).run(question)
-        with lay_out(self._specs, settings.agent_native_bundle_root) as bundle:
+        with llm_dialogue.lay_out(self._specs, settings.agent_native_bundle_root) as bundle:
             local = settings.openai_native_agent_environment == "local"
-            calls = ToolCalls(tool, spec.max_return_len, bundle if local else None)
+            calls = llm_dialogue.ToolCalls(tool, spec.max_return_len, bundle if local else None)
             openai = OpenAIDialogue(question, settings.llm_model, settings, bundle)
             return SessionLoop(openai, calls, log, spec, settings).run(question)

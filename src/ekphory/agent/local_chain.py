@@ -10,17 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod
 
-from ekphory.agent.provider import QueryRefused, SearchTool
-from ekphory.agent.question import (
-    Branch,
-    Name,
-    Relation,
-    folded,
-    meaning_words,
-    names_in,
-    relation,
-    words_in,
-)
+from ekphory.agent.provider import QueryRefused, SearchTool, folded, words_in
+from ekphory.agent.question import Branch, Name, Relation, meaning_words, names_in, relation
 from ekphory.agent_trace import BRANCH
 from ekphory.errors import ModelError, ServiceError
 from ekphory.models.reranker import RelevanceScores, RerankingModel, RerankPassage, RerankQuery
@@ -282,14 +273,10 @@ def _rate_names(
             key=len,
         )
         fit = 0.05 / (1 + 0.2 * place) + nearness
-        if relation.is_person and _is_place(text, name):
+        is_place = name.text[-1].isdigit() or _PLACED.search(text[: name.start])
+        if relation.is_person and is_place:
             fit *= _PLACE_FOR_PERSON
         yield _LEADING_NUMBER.sub("", fullest), fit
-
-
-def _is_place(text: str, name: Name) -> bool:
-    """Whether a name looks like one of a place: "in Delft", "Wolvenstraat 27"."""
-    return bool(_PLACED.search(text[: name.start])) or name.text[-1].isdigit()
 
 
 def _may_be_meant(text: str, name: Name) -> bool:

@@ -30,13 +30,7 @@ from ekphory.agent.provider import (
     tell_thread,
 )
 from ekphory.agent.question import QuestionReading, is_asking, meaning_words, read_question
-from ekphory.agent_trace import (
-    BRANCH,
-    BranchStarted,
-    EventLog,
-    HopResolved,
-    RouteChosen,
-)
+from ekphory.agent_trace import BRANCH, BranchStarted, EventLog, HopResolved, RouteChosen
 from ekphory.models.reranker import RerankingModel, log_odds
 from ekphory.retrieval.asked_state import question_features
 from ekphory.retrieval.calibration import FITTED, read_fitted

@@ -13,17 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
-from ekphory.agent_trace import (
-    BRANCH,
-    TOP_LEVEL,
-    BranchEnded,
-    EventLog,
-    HopResolved,
-    Listener,
-    RunStatus,
-    StageResults,
-    ToolReturned,
-)
+from ekphory import agent_trace
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.types import Hit
 
@@ -138,11 +128,11 @@ class AgentOptions:
     """
 
     settings: AgentSettings | None = None
-    stage_results: StageResults = "none"
-    on_event: Listener | None = None
+    stage_results: agent_trace.StageResults = "none"
+    on_event: agent_trace.Listener | None = None
 
     def __post_init__(self) -> None:
-        _one_of("stage_results", self.stage_results, get_args(StageResults))
+        _one_of("stage_results", self.stage_results, get_args(agent_trace.StageResults))
 
 
 def _one_of(field_name: str, value: object, choices: tuple[str, ...]) -> None:
@@ -271,11 +261,11 @@ class SearchTool:
 
     search: PlainSearch
     budget: Budget
-    log: EventLog
+    log: agent_trace.EventLog
     found: list[QueryHits] = field(default_factory=list)
     _asked: set[str] = field(default_factory=set)
 
-    def __call__(self, query: str, *, actor: str = TOP_LEVEL) -> tuple[Hit, ...]:
+    def __call__(self, query: str, *, actor: str = agent_trace.TOP_LEVEL) -> tuple[Hit, ...]:
         """Search.
 
         Args:
@@ -291,7 +281,7 @@ class SearchTool:
         """
         call = self.budget.spend_call()
         self.log.step = call
-        told = partial(ToolReturned, call=call)
+        told = partial(agent_trace.ToolReturned, call=call)
         refusal = self._refusal(query)
         if refusal is not None:
             returned = told(query=query[:200], status="refused", summary=refusal)
@@ -322,16 +312,27 @@ class SearchTool:
 
 
 def normalise_query(query: str) -> str:
-    """Return a query's words in lower case, without accents and marks."""
-    decomposed = unicodedata.normalize("NFKD", query.casefold())
-    written = "".join(mark for mark in decomposed if not unicodedata.combining(mark))
-    return " ".join(_WORD.findall(written)) or query.strip()
+    """Return a query as it is compared: its words alone, folded."""
+    return " ".join(words_in(query)) or query.strip()
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of a text, folded, in order."""
+    return _WORD.findall(folded(text))
+
+
+def folded(text: str) -> str:
+    """Return a text in lower case and without accents."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(mark for mark in decomposed if not unicodedata.combining(mark))
 
 
 def tell_thread(
-    log: EventLog,
+    log: agent_trace.EventLog,
     query: str,
-    hops: Sequence[HopResolved],
+    hops: Sequence[agent_trace.HopResolved],
     *,
     branch: int = 1,
     is_resolved: bool,
@@ -339,13 +340,13 @@ def tell_thread(
 ) -> None:
     """Tell what was found for a thread of the question, and that it has ended."""
     for hop in hops:
-        log.add(hop, actor=BRANCH)
+        log.add(hop, actor=agent_trace.BRANCH)
     memories = len({each for hop in hops for each in hop.memory_ids})
-    status: RunStatus = "success" if is_resolved else "failed"
-    ended = BranchEnded(
+    status: agent_trace.RunStatus = "success" if is_resolved else "failed"
+    ended = agent_trace.BranchEnded(
         branch=branch, query=query, status=status, memories=memories, retries=retries
     )
-    log.add(ended, actor=BRANCH)
+    log.add(ended, actor=agent_trace.BRANCH)
 
 
 # How a session ended.

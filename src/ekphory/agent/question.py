@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Literal
+
+from ekphory.agent.provider import folded, words_in
 
 _RULES = tomllib.loads(files(__package__).joinpath("question_rules.toml").read_text("utf-8"))
 WORDS: Mapping[str, frozenset[str]] = {
@@ -16,23 +17,9 @@ WORDS: Mapping[str, frozenset[str]] = {
 }
 """Sets of words; `question_rules.toml` says what each is."""
 
-# Words for comparing: folded, and only those that mean something.
+# Words for comparing: only those that mean something.
 
 _NO_MEANING = WORDS["particles"] | WORDS["empty"]
-_WORD = re.compile(r"[^\W_]+")
-
-
-def folded(text: str) -> str:
-    """Return a text in lower case and without accents."""
-    if text.isascii():
-        return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(mark for mark in decomposed if not unicodedata.combining(mark))
-
-
-def words_in(text: str) -> list[str]:
-    """Return the words of a text, folded, in order."""
-    return _WORD.findall(folded(text))
 
 
 def meaning_words(text: str) -> frozenset[str]:
@@ -405,7 +392,8 @@ class _Path:
 def read_question(question: str) -> QuestionReading:
     """Read which lookups a question needs."""
     items = question_items(question)
-    starts = _names(items) or _owners(items)
+    names = [place for place, item in enumerate(items) if item.kind == "name"]
+    starts = names or _owners(items)
     paths = [_path(items, start) for start in starts]
     together = _coordinated(items, paths)
     if len(together) > 1:
@@ -416,10 +404,6 @@ def read_question(question: str) -> QuestionReading:
         if branch.steps or relation(branch.sought or "").through:
             return QuestionReading("chain", (branch,))
     return QuestionReading("single")
-
-
-def _names(items: Sequence[Item]) -> list[int]:
-    return [place for place, item in enumerate(items) if item.kind == "name"]
 
 
 def _owners(items: Sequence[Item]) -> list[int]:
@@ -588,8 +572,7 @@ def _side_by_side(items: Sequence[Item], paths: Sequence[_Path]) -> QuestionRead
     asked = [word for word in _asked(rest) if word not in {*steps, *_COMPARING, *WORDS["things"]}]
     closing = "".join(f" {word}" for word in asked)
     return QuestionReading(
-        "parallel",
-        tuple(Branch(path.anchor, path.kind, steps, closing=closing) for path in paths),
+        "parallel", tuple(Branch(path.anchor, path.kind, steps, closing=closing) for path in paths)
     )
 
 

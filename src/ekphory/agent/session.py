@@ -10,6 +10,7 @@ from itertools import chain
 
 import numpy as np
 
+from ekphory import agent_trace
 from ekphory.agent.configuration import read_agent_settings
 from ekphory.agent.llm_session import ModelProvider
 from ekphory.agent.local_chain import score_hits
@@ -24,15 +25,6 @@ from ekphory.agent.provider import (
     SearchTool,
     SessionFault,
     SessionOutcome,
-)
-from ekphory.agent_trace import (
-    AgentEvent,
-    EventLog,
-    FellBack,
-    HopResolved,
-    RetrievalTrace,
-    SessionEnded,
-    SessionStarted,
 )
 from ekphory.engine import Engine
 from ekphory.models.reranker import RerankingModel, RerankQuery
@@ -78,7 +70,7 @@ _UNTOLD = 0.3
 
 
 def merge_hits(
-    plain: Sequence[Hit], found: Sequence[QueryHits], events: Iterable[AgentEvent]
+    plain: Sequence[Hit], found: Sequence[QueryHits], events: Iterable[agent_trace.AgentEvent]
 ) -> list[Hit]:
     """Put the hits of plain search and of all calls into one list, each memory once.
 
@@ -115,7 +107,7 @@ def keep_first(plain: Sequence[Hit], merged: Sequence[Hit]) -> list[Hit]:
 
 
 def _order_by_worth(
-    plain: Sequence[Hit], found: Sequence[QueryHits], hops: Sequence[HopResolved]
+    plain: Sequence[Hit], found: Sequence[QueryHits], hops: Sequence[agent_trace.HopResolved]
 ) -> list[str]:
     """Return all ids, the likeliest first."""
     worth: dict[str, float] = {}
@@ -135,9 +127,9 @@ def _order_by_worth(
     return sorted(worth, key=lambda memory_id: -worth[memory_id])
 
 
-def _list_hops(events: Iterable[AgentEvent]) -> list[HopResolved]:
+def _list_hops(events: Iterable[agent_trace.AgentEvent]) -> list[agent_trace.HopResolved]:
     """Return the hops of all threads, the first hops before the second."""
-    hops = [event.body for event in events if isinstance(event.body, HopResolved)]
+    hops = [event.body for event in events if isinstance(event.body, agent_trace.HopResolved)]
     return sorted(hops, key=lambda hop: (hop.hop, hop.branch))
 
 
@@ -234,13 +226,13 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
         # Of the few that a model is shown the best must come first.
         searches.hop_models, searches.depth = searches.models, SHOWN_HITS
     question = searches.question
-    log = EventLog(options.on_event)
+    log = agent_trace.EventLog(options.on_event)
     budget = Budget(
         most_calls=settings.agent_session_max_combined_calls,
         seconds=settings.agent_session_timeout_seconds,
     )
     log.add(
-        SessionStarted(
+        agent_trace.SessionStarted(
             session_id=secrets.token_hex(8),
             provider=provider.name,
             query=question.query,
@@ -257,7 +249,7 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
     else:
         hits, rerank_applied = _cut(outcome.ranking, question), False
     log.add(
-        SessionEnded(
+        agent_trace.SessionEnded(
             completed=completed,
             response=outcome.response,
             sufficient=outcome.sufficient,
@@ -266,7 +258,7 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
             rerank_applied=rerank_applied,
         )
     )
-    trace = RetrievalTrace(tuple(log.events), options.stage_results)
+    trace = agent_trace.RetrievalTrace(tuple(log.events), options.stage_results)
     abstained = plain.abstained and not hits
     same = [hit.id for hit in hits] == [hit.id for hit in plain.hits]
     order = plain.order if same else "chain"
@@ -274,7 +266,7 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
 
 
 def _hold(
-    provider: SessionProvider, query: str, tool: SearchTool, log: EventLog
+    provider: SessionProvider, query: str, tool: SearchTool, log: agent_trace.EventLog
 ) -> tuple[bool, SessionOutcome]:
     """Hold the session; says whether it ended as it should, and how."""
     if not query.strip():
@@ -291,10 +283,10 @@ def _hold(
 
 
 def _fall_back(
-    provider: SessionProvider, fault: SessionFault, log: EventLog
+    provider: SessionProvider, fault: SessionFault, log: agent_trace.EventLog
 ) -> tuple[bool, SessionOutcome]:
     """Tell why plain search answers."""
-    log.add(FellBack(reason=fault.reason, problem=fault.problem))
+    log.add(agent_trace.FellBack(reason=fault.reason, problem=fault.problem))
     _log.warning(
         "agent session (%s) fell back to plain search: %s: %s",
         provider.name,
@@ -305,7 +297,7 @@ def _fall_back(
 
 
 def _order_hits(
-    searches: Searches, tool: SearchTool, log: EventLog, reranker: RerankingModel | None
+    searches: Searches, tool: SearchTool, log: agent_trace.EventLog, reranker: RerankingModel | None
 ) -> tuple[tuple[Hit, ...], bool]:
     """Return the final hits, and whether a reranker ordered them."""
     plain, question = searches.plain(), searches.question
@@ -324,6 +316,6 @@ def _cut(hits: Sequence[Hit], question: Question) -> tuple[Hit, ...]:
     return tuple(hit for hit in hits if hit.score >= least)[: question.k]
 
 
-def _describe_chain(log: EventLog) -> tuple[str, ...]:
-    hops = (event.body for event in log.events if isinstance(event.body, HopResolved))
+def _describe_chain(log: agent_trace.EventLog) -> tuple[str, ...]:
+    hops = (event.body for event in log.events if isinstance(event.body, agent_trace.HopResolved))
     return tuple(f"{hop.query}: {hop.answer}" for hop in hops if hop.answer)

@@ -270,10 +270,6 @@ def _is_mixed(text: str) -> bool:
     return has_letter and (any(map(str.isdigit, text)) or signs or capital_inside)
 
 
-def _is_number(text: str) -> bool:
-    return sum(map(str.isdigit, text)) >= 3
-
-
 def passes_luhn(number: str) -> bool:
     """Return whether a number's last digit checks the others (ISO/IEC 7812-1, annex B)."""
     digits = [int(each) for each in number if each.isdigit()]
@@ -317,7 +313,7 @@ def _changes(text: str) -> int:
 
 _SHAPES: Mapping[str, Callable[[str], bool]] = {
     "mixed": _is_mixed,
-    "digits": _is_number,
+    "digits": lambda text: sum(map(str.isdigit, text)) >= 3,
     "words": lambda _: True,
     "any": lambda text: REDACTED not in text,
     "card": _is_card,

@@ -17,6 +17,7 @@ from importlib.resources import files
 from itertools import groupby, islice
 from typing import Any
 
+from ekphory.capture import services
 from ekphory.capture.secrets import (
     REDACTED,
     Secret,
@@ -26,29 +27,12 @@ from ekphory.capture.secrets import (
     merge_secrets,
 )
 from ekphory.capture.secrets import redact as find_and_cut
-from ekphory.capture.services import (
-    Entity,
-    EntityFinder,
-    check_labels,
-    configured_entity_finder,
-    configured_label_scorer,
-    find_labels,
-    write_sentences,
-)
 from ekphory.capture.transcript import GivenMessage, read_messages
 from ekphory.config import read_settings
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput
 from ekphory.history import get
-from ekphory.models.captures import (
-    MESSAGE_CLASSES,
-    MOST_REACHED,
-    CaptureReader,
-    DialogueMessage,
-    MessageClass,
-    MessageReading,
-    bundled_capture_reader,
-)
+from ekphory.models import captures
 from ekphory.models.chat import Chat
 from ekphory.prompting.injection import find_injection
 from ekphory.scope import Scope
@@ -64,7 +48,7 @@ _LONGEST_KEPT = 6_000
 _SHORTEST_REPEATED, _FEW_DIGITS = 4, 6
 """Characters of a secret that is looked for in the other messages too, and of one of digits."""
 
-TYPE_OF: Mapping[MessageClass, MemoryType] = {
+TYPE_OF: Mapping[captures.MessageClass, MemoryType] = {
     "preference": "semantic",
     "fact": "semantic",
     "decision": "semantic",
@@ -73,7 +57,7 @@ TYPE_OF: Mapping[MessageClass, MemoryType] = {
     "task": "episodic",
     "event": "episodic",
 }
-POOL_OF: Mapping[MessageClass, str] = {"mistake": "agent_mistakes"}
+POOL_OF: Mapping[captures.MessageClass, str] = {"mistake": "agent_mistakes"}
 """Where a class has a pool of its own."""
 
 
@@ -91,10 +75,10 @@ class Captured:
 
     id: str
     text: str
-    class_: MessageClass
+    class_: captures.MessageClass
     type: MemoryType
     importance: float
-    entities: tuple[Entity, ...]
+    entities: tuple[services.Entity, ...]
     labels: tuple[str, ...]
     evidence: tuple[int, ...]
 
@@ -133,12 +117,12 @@ def capture(  # noqa: PLR0913  where it goes, and how it is read
     Where a chat model is given it writes each memory as a sentence that is understood alone; what
     was said stays in the metadata, and decides whether the memory is there already.
     """
-    check_labels(labels)
+    services.check_labels(labels)
     given = read_messages(messages)
     _check_since(since, len(given))
     # Those before may be needed to understand what follows, and others to understand those.
-    first = max(0, since - 2 * MOST_REACHED)
-    reader = bundled_capture_reader()
+    first = max(0, since - 2 * captures.MOST_REACHED)
+    reader = captures.bundled_capture_reader()
     clean, redactions = given[first:], 0
     if redact:
         clean, redactions = clean_messages(clean, reader, known=_values_of(given[:first]))
@@ -153,7 +137,7 @@ def capture(  # noqa: PLR0913  where it goes, and how it is read
         )
         for place, (each, reading) in enumerate(zip(clean, readings, strict=True))
     ]
-    finder = configured_entity_finder(read_settings())
+    finder = services.configured_entity_finder(read_settings())
     chosen = [
         _choose(read[: place + 1], finder)
         for place, each in enumerate(read)
@@ -190,22 +174,22 @@ class _Read:
 
     place: int
     given: GivenMessage
-    reading: MessageReading
-    entities: list[Entity]
+    reading: captures.MessageReading
+    entities: list[services.Entity]
     steers: bool
 
 
-def _find_entities(text: str, reading: MessageReading) -> list[Entity]:
+def _find_entities(text: str, reading: captures.MessageReading) -> list[services.Entity]:
     """Return what a message names."""
     found = (
-        Entity(text[span.start : span.end], span.kind)
+        services.Entity(text[span.start : span.end], span.kind)
         for span in reading.spans
         if span.kind != "secret" and REDACTED not in text[span.start : span.end]
     )
     return _clean_names(found)
 
 
-def _clean_names(entities: Iterable[Entity]) -> list[Entity]:
+def _clean_names(entities: Iterable[services.Entity]) -> list[services.Entity]:
     """Return entities, persons without their titles; a title or a number alone names nothing."""
     cleaned = (
         replace(each, text=without_title(each.text)) if each.kind == "person" else each
@@ -228,16 +212,16 @@ def _titles() -> frozenset[str]:
     return frozenset(tomllib.loads(text)["titles"])
 
 
-def _said_secrets(reading: MessageReading) -> list[Secret]:
+def _said_secrets(reading: captures.MessageReading) -> list[Secret]:
     return [Secret(span.start, span.end, "said") for span in reading.spans if span.kind == "secret"]
 
 
-def _steers(message: DialogueMessage, reading: MessageReading) -> bool:
+def _steers(message: captures.DialogueMessage, reading: captures.MessageReading) -> bool:
     return reading.steers >= LEAST_STEERING or find_injection(message.text).is_injection
 
 
 def clean_messages(
-    given: Sequence[GivenMessage], reader: CaptureReader, *, known: Iterable[str] = ()
+    given: Sequence[GivenMessage], reader: captures.CaptureReader, *, known: Iterable[str] = ()
 ) -> tuple[list[GivenMessage], int]:
     """Return messages without the secrets that rules and the reader find, and how many there were.
 
@@ -268,7 +252,7 @@ def clean_messages(
     return [_without(each, _repeats(each.message.text, repeated)) for each in cleaned], count
 
 
-def _rule_secrets(message: DialogueMessage, before: Sequence[str] = ()) -> list[Secret]:
+def _rule_secrets(message: captures.DialogueMessage, before: Sequence[str] = ()) -> list[Secret]:
     """Return what rules find in a text; the name before it may be what tells that it is one.
 
     Where one of the messages before asks for a secret, its answer is one.
@@ -313,8 +297,8 @@ def clean_text(text: str) -> str:
     """Return a text without the secrets that are found in it; other values as they are."""
     if not isinstance(text, str) or not is_storable(text):
         return text
-    given = [GivenMessage(DialogueMessage("user", text), None)]
-    return clean_messages(given, bundled_capture_reader())[0][0].message.text
+    given = [GivenMessage(captures.DialogueMessage("user", text), None)]
+    return clean_messages(given, captures.bundled_capture_reader())[0][0].message.text
 
 
 _CLEANED_AT_ONCE = 128
@@ -334,8 +318,8 @@ def clean_records(records: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str,
 
 def _clean_dialogue(records: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     said = [each for each in records if _is_said(each)]
-    given = [GivenMessage(DialogueMessage("user", each["text"]), None) for each in said]
-    cleaned, _ = clean_messages(given, bundled_capture_reader())
+    given = [GivenMessage(captures.DialogueMessage("user", each["text"]), None) for each in said]
+    cleaned, _ = clean_messages(given, captures.bundled_capture_reader())
     texts = iter(each.message.text for each in cleaned)
     for each in records:
         if _is_said(each):
@@ -371,7 +355,7 @@ def _cut(each: GivenMessage, secret: Secret) -> str:
     return each.message.text[secret.start : secret.end]
 
 
-def _is_kept(each: _Read, reader: CaptureReader) -> bool:
+def _is_kept(each: _Read, reader: captures.CaptureReader) -> bool:
     message, sure = each.given.message, sum(each.reading.classes) >= reader.least
     has_text = bool(message.text.replace(REDACTED, "").strip())
     return sure and has_text and not each.steers and message.role in ("user", "assistant")
@@ -382,14 +366,14 @@ class _Chosen:
     """What is to be written of one message."""
 
     text: str
-    class_: MessageClass
-    entities: tuple[Entity, ...]
+    class_: captures.MessageClass
+    entities: tuple[services.Entity, ...]
     evidence: tuple[int, ...]
-    message: DialogueMessage
+    message: captures.DialogueMessage
     at: datetime | None
 
 
-def _choose(read: Sequence[_Read], finder: EntityFinder | None) -> _Chosen:
+def _choose(read: Sequence[_Read], finder: services.EntityFinder | None) -> _Chosen:
     """Return the memory that the last of some messages tells.
 
     What it names is found by `finder`, or else was read.
@@ -400,12 +384,14 @@ def _choose(read: Sequence[_Read], finder: EntityFinder | None) -> _Chosen:
     context = [each.given.message.text[-_LONGEST_CONTEXT:] for each in needed]
     classes = last.reading.classes
     told_by = (each.given.message.speaker for each in (*needed, last))
-    speakers = [Entity(name, "person") for name in told_by if name and not find_secrets(name)]
+    speakers = [
+        services.Entity(name, "person") for name in told_by if name and not find_secrets(name)
+    ]
     named = [named for each in (*needed, last) for named in _named(each, finder)]
     entities = [*_clean_names(speakers), *named]
     return _Chosen(
         text="\n".join([*context, last.given.message.text[:_LONGEST_KEPT]]),
-        class_=MESSAGE_CLASSES[classes.index(max(classes))],
+        class_=captures.MESSAGE_CLASSES[classes.index(max(classes))],
         entities=tuple(dict.fromkeys(entities)),
         evidence=tuple(each.place for each in (*needed, last)),
         message=last.given.message,
@@ -413,7 +399,7 @@ def _choose(read: Sequence[_Read], finder: EntityFinder | None) -> _Chosen:
     )
 
 
-def _named(read: _Read, finder: EntityFinder | None) -> list[Entity]:
+def _named(read: _Read, finder: services.EntityFinder | None) -> list[services.Entity]:
     if finder is None:
         return read.entities
     found = finder.find_entities(read.given.message.text)
@@ -454,8 +440,8 @@ def _write(
     chat: Chat | None,
 ) -> list[Captured]:
     said = [draft.record.text for draft in drafts]
-    fitting = find_labels(said, labels, configured_label_scorer(read_settings()))
-    sentences = [None] * len(said) if chat is None else write_sentences(said, chat)
+    fitting = services.find_labels(said, labels, services.configured_label_scorer(read_settings()))
+    sentences = [None] * len(said) if chat is None else services.write_sentences(said, chat)
     finished = [
         _finish(draft, labels=labels, sentence=sentence)
         for draft, labels, sentence in zip(drafts, fitting, sentences, strict=True)
@@ -493,10 +479,7 @@ def _finish(draft: Draft, *, labels: Sequence[str], sentence: str | None) -> Dra
 
 def _metadata(each: _Chosen) -> dict[str, Scalar]:
     """Return what filters can ask for; several entities stand in one text."""
-    told: dict[str, Scalar] = {
-        "class": each.class_,
-        "evidence": ",".join(map(str, each.evidence)),
-    }
+    told: dict[str, Scalar] = {"class": each.class_, "evidence": ",".join(map(str, each.evidence))}
     if each.entities:
         told["entities"] = "; ".join(f"{entity.kind}: {entity.text}" for entity in each.entities)
     return told

@@ -76,9 +76,8 @@ class AccessKeys:
             InvalidInput: The rights are unknown, or a project is given without its organisation.
         """
         if rights not in get_args(Rights):
-            raise InvalidInput(
-                "rights", rights, "no such rights", f"Give {' or '.join(get_args(Rights))}"
-            )
+            problem = "no such rights"
+            raise InvalidInput("rights", rights, problem, f"Give {' or '.join(get_args(Rights))}")
         if project is not None and org is None:
             raise InvalidInput("project", project, "belongs to no organisation", "Give org too")
         key = AccessKey(

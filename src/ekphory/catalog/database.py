@@ -186,7 +186,7 @@ class Database:
                     f"{len(MIGRATIONS)}. Upgrade ekphory."
                 )
             for script in MIGRATIONS[version:]:
-                for statement in _statements(script):
+                for statement in filter(str.strip, script.split(";\n")):
                     connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
 
@@ -207,8 +207,3 @@ def _connect(path: Path, durability: Durability) -> sqlite3.Connection:
 def _insertion(verb: str, table: str, values: Mapping[str, Value]) -> str:
     marks = ", ".join("?" * len(values))
     return f"{verb} INTO {table} ({', '.join(values)}) VALUES ({marks})"
-
-
-def _statements(script: str) -> Iterator[str]:
-    """Split a script; `executescript` would end the transaction around it."""
-    return (statement for statement in script.split(";\n") if statement.strip())

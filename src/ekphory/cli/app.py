@@ -2,193 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Annotated, NoReturn, cast
+from importlib.resources import files
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 import typer.main
 
 from ekphory import __version__
-from ekphory.cli.capture_commands import (
-    capture,
-    capture_noted,
-    install_hook,
-    install_skill,
-    pause_hooks,
-    resume_hooks,
-    run_hook,
-    show_hooks,
-    uninstall_hook,
-)
-from ekphory.cli.command import (
-    AddedCommands,
-    CommandGroup,
-    Entry,
-    Function,
-    make_unprintable_harmless,
-    message_console,
-    result_console,
+from ekphory.cli import (
+    capture_commands,
+    command,
+    search_commands,
+    server_commands,
+    store_commands,
+    transfer_commands,
+    write_commands,
 )
 from ekphory.cli.demo import demo
-from ekphory.cli.search_commands import ask, get, history, list_memories, search
-from ekphory.cli.server_commands import (
-    create_key,
-    import_in_bulk,
-    list_keys,
-    mcp,
-    revoke_key,
-    serve,
-    serve_cluster,
-    show_daemon,
-    stop_daemon,
-)
-from ekphory.cli.store_commands import doctor, list_presets, reembed
-from ekphory.cli.store_commands import show as show_pipeline
-from ekphory.cli.transfer_commands import backup, export_memories, import_records, restore
-from ekphory.cli.write_commands import (
-    add,
-    add_rule,
-    conflicts,
-    forget,
-    learn_mistake,
-    mistakes,
-    profile,
-    promote,
-    settle,
-    supersede,
-    timeline,
-    unsupersede,
-    update,
-)
 
-_START, _REMEMBER, _FIND, _CARE = "Start here", "Remember", "Find", "Care"
 _ADDED_BY = "ekphory.commands"
 """The group of entry points by which another distribution adds its commands."""
 _IN_THE_LAB = ("bench", "bench-server", "eval", "train")
 _TAKES_ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
-
-COMMANDS = (
-    Entry("demo", demo, _START, "ekphory demo"),
-    Entry(
-        "add",
-        add,
-        _REMEMBER,
-        'ekphory add "I prefer Python over JavaScript" --producer user --type semantic',
-    ),
-    Entry("capture", capture, _REMEMBER, "ekphory capture transcript.jsonl --project home"),
-    Entry("import", import_records, _REMEMBER, "ekphory import chats.jsonl --project home"),
-    Entry("export", export_memories, _REMEMBER, "ekphory export --target memories.jsonl"),
-    Entry("update", update, _REMEMBER, 'ekphory update note-7 --text "The meeting is at ten"'),
-    Entry("supersede", supersede, _REMEMBER, "ekphory supersede note-7 --by note-9"),
-    Entry("unsupersede", unsupersede, _REMEMBER, "ekphory unsupersede 3f9c2b7a51d06e84"),
-    Entry("conflicts", conflicts, _CARE, "ekphory conflicts --scan"),
-    Entry("settle", settle, _CARE, "ekphory settle --timeout 60"),
-    Entry(
-        "learn-mistake",
-        learn_mistake,
-        _REMEMBER,
-        'ekphory learn-mistake "retried a 404" --fix "give up at once"',
-    ),
-    Entry("add-rule", add_rule, _REMEMBER, 'ekphory add-rule "Answer in metric units"'),
-    Entry("promote", promote, _REMEMBER, "ekphory promote note-7 --pool shared_knowledge"),
-    Entry("forget", forget, _REMEMBER, "ekphory forget note-7 --purge"),
-    Entry(
-        "search",
-        search,
-        _FIND,
-        'ekphory search "what language does the user like?" --k 5 --explain',
-    ),
-    Entry("ask", ask, _FIND, 'ekphory ask "Where was the father of Rembrandt\'s wife born?"'),
-    Entry("list", list_memories, _FIND, "ekphory list --filter \"producer = 'user'\" --limit 20"),
-    Entry("get", get, _FIND, "ekphory get note-7 --json"),
-    Entry("history", history, _FIND, "ekphory history note-7"),
-    Entry("timeline", timeline, _FIND, 'ekphory timeline "where I live"'),
-    Entry("profile", profile, _FIND, "ekphory profile --user mara"),
-    Entry("mistakes", mistakes, _CARE, "ekphory mistakes --least 3"),
-    Entry("doctor", doctor, _CARE, "ekphory doctor --repair"),
-    Entry("reembed", reembed, _CARE, "ekphory reembed --store ./memories"),
-    Entry("backup", backup, _CARE, "ekphory backup --store ./memories --target memories.tar"),
-    Entry("restore", restore, _CARE, "ekphory restore --source memories.tar --store ./copy"),
-    Entry("serve", serve, _CARE, "ekphory serve --store ./memories --port 8080"),
-    Entry("mcp", mcp, _CARE, "ekphory mcp --store ./memories --project home --user mara"),
+_TOLD: dict[str, Any] = tomllib.loads(
+    files(__package__).joinpath("commands.toml").read_text("utf-8")
 )
 
+
+def _make_group(name: str, functions: Mapping[str, command.Function]) -> command.CommandGroup:
+    told = _TOLD[name]
+    entries = (
+        command.Entry(each, functions[each], "", told["examples"][each]) for each in functions
+    )
+    return command.CommandGroup(name, told["summary"], told["panel"], tuple(entries))
+
+
+_FUNCTIONS: Mapping[str, command.Function] = {
+    "demo": demo,
+    "add": write_commands.add,
+    "capture": capture_commands.capture,
+    "import": transfer_commands.import_records,
+    "export": transfer_commands.export_memories,
+    "update": write_commands.update,
+    "supersede": write_commands.supersede,
+    "unsupersede": write_commands.unsupersede,
+    "conflicts": write_commands.conflicts,
+    "settle": write_commands.settle,
+    "learn-mistake": write_commands.learn_mistake,
+    "add-rule": write_commands.add_rule,
+    "promote": write_commands.promote,
+    "forget": write_commands.forget,
+    "search": search_commands.search,
+    "ask": search_commands.ask,
+    "list": search_commands.list_memories,
+    "get": search_commands.get,
+    "history": search_commands.history,
+    "timeline": write_commands.timeline,
+    "profile": write_commands.profile,
+    "mistakes": write_commands.mistakes,
+    "doctor": store_commands.doctor,
+    "reembed": store_commands.reembed,
+    "backup": transfer_commands.backup,
+    "restore": transfer_commands.restore,
+    "serve": server_commands.serve,
+    "mcp": server_commands.mcp,
+}
+COMMANDS = tuple(
+    command.Entry(name, function, **_TOLD[name]) for name, function in _FUNCTIONS.items()
+)
 GROUPS = (
-    CommandGroup(
-        "pipeline",
-        "Look at the stages of retrieval.",
-        _FIND,
-        (
-            Entry("list", list_presets, "", "ekphory pipeline list"),
-            Entry("show", show_pipeline, "", "ekphory pipeline show memory_spark"),
-        ),
-    ),
-    CommandGroup(
+    _make_group("pipeline", {"list": store_commands.list_presets, "show": store_commands.show}),
+    _make_group(
         "hook",
-        "Hooks of agent tools: memory that fills itself.",
-        _REMEMBER,
-        (
-            Entry("install", install_hook, "", "ekphory hook install claude-code"),
-            Entry("uninstall", uninstall_hook, "", "ekphory hook uninstall claude-code"),
-            Entry("status", show_hooks, "", "ekphory hook status --json"),
-            Entry("pause", pause_hooks, "", "ekphory hook pause --for 2h"),
-            Entry("resume", resume_hooks, "", "ekphory hook resume"),
-            Entry("run", run_hook, "", "ekphory hook run claude-code prompt < payload.json"),
-            Entry("catch-up", capture_noted, "", "ekphory hook catch-up"),
-        ),
+        {
+            "install": capture_commands.install_hook,
+            "uninstall": capture_commands.uninstall_hook,
+            "status": capture_commands.show_hooks,
+            "pause": capture_commands.pause_hooks,
+            "resume": capture_commands.resume_hooks,
+            "run": capture_commands.run_hook,
+            "catch-up": capture_commands.capture_noted,
+        },
     ),
-    CommandGroup(
+    _make_group(
         "cluster",
-        "One store over many machines: shards on object storage.",
-        _CARE,
-        (
-            Entry(
-                "import",
-                import_in_bulk,
-                "",
-                "ekphory cluster import s3://acme/chats --store s3://acme/memories",
-            ),
-            Entry(
-                "serve",
-                serve_cluster,
-                "",
-                "ekphory cluster serve --store s3://acme/memories --port 8080 --workers 4",
-            ),
-        ),
+        {"import": server_commands.import_in_bulk, "serve": server_commands.serve_cluster},
     ),
-    CommandGroup(
-        "skill",
-        "The skill that tells an agent how to search and keep memories.",
-        _REMEMBER,
-        (Entry("install", install_skill, "", "ekphory skill install ~/.claude/skills"),),
-    ),
-    CommandGroup(
+    _make_group("skill", {"install": capture_commands.install_skill}),
+    _make_group(
         "keys",
-        "Keys of the server.",
-        _CARE,
-        (
-            Entry("create", create_key, "", "ekphory keys create --store ./memories"),
-            Entry("list", list_keys, "", "ekphory keys list --store ./memories"),
-            Entry("revoke", revoke_key, "", "ekphory keys revoke ID --store ./memories"),
-        ),
+        {
+            "create": server_commands.create_key,
+            "list": server_commands.list_keys,
+            "revoke": server_commands.revoke_key,
+        },
     ),
-    CommandGroup(
-        "daemon",
-        "The resident process that keeps stores open between commands.",
-        _CARE,
-        (
-            Entry("status", show_daemon, "", "ekphory daemon status --json"),
-            Entry("stop", stop_daemon, "", "ekphory daemon stop"),
-        ),
+    _make_group(
+        "daemon", {"status": server_commands.show_daemon, "stop": server_commands.stop_daemon}
     ),
 )
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001  the form of a typer callback
     if wanted:
-        result_console().print(f"ekphory {__version__}")
+        command.result_console().print(f"ekphory {__version__}")
         raise typer.Exit
 
 
@@ -232,7 +153,7 @@ def _make_application() -> typer.Typer:
     return application
 
 
-def _load_added_commands() -> tuple[list[AddedCommands], str]:
+def _load_added_commands() -> tuple[list[command.AddedCommands], str]:
     """Load what other distributions add; where one cannot be loaded, return why."""
     try:
         added = [point.load() for point in entry_points(group=_ADDED_BY)]
@@ -241,10 +162,10 @@ def _load_added_commands() -> tuple[list[AddedCommands], str]:
     return added, "is not installed. Install it with"
 
 
-def _make_refusal(problem: str) -> Function:
+def _make_refusal(problem: str) -> command.Function:
     def refuse(context: typer.Context) -> None:
         """Is in the package ekphory-lab, which is not at hand."""
-        message_console().print(
+        command.message_console().print(
             f"`ekphory {context.info_name}` is in the package ekphory-lab, which {problem}: "
             "pip install ekphory ekphory-lab",
             soft_wrap=True,
@@ -254,12 +175,10 @@ def _make_refusal(problem: str) -> Function:
     return refuse
 
 
-def _register(application: typer.Typer, entries: tuple[Entry, ...]) -> None:
+def _register(application: typer.Typer, entries: tuple[command.Entry, ...]) -> None:
     for entry in entries:
         application.command(
-            entry.name,
-            rich_help_panel=entry.panel or None,
-            epilog=f"Example: {entry.example}",
+            entry.name, rich_help_panel=entry.panel or None, epilog=f"Example: {entry.example}"
         )(entry.function)
 
 
@@ -274,5 +193,5 @@ def root_command() -> Callable[..., NoReturn]:
 
 def main() -> None:
     """Run the command line; the process ends with its exit code."""
-    make_unprintable_harmless()
+    command.make_unprintable_harmless()
     root_command()(prog_name="ekphory")

@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.resources import as_file, files
@@ -30,16 +30,6 @@ _HostArgument = Annotated[
     typer.Argument(
         metavar="HOST", help="claude-code, codex, gemini-cli, cursor, opencode or openclaw."
     ),
-]
-_ScopeOption = Annotated[
-    str, typer.Option("--scope", help="user, or project for this folder's untracked file alone.")
-]
-_ConfigOption = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="The tool's folder of configuration; else the user's own."),
-]
-_DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")
 ]
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -139,23 +129,39 @@ def _review(messages: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401  a Captu
 # `ekphory hook`.
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookFile:
+    """Which configuration of a tool is meant.
+
+    Attributes:
+        scope: user, or project for this folder's untracked file alone.
+        config_dir (DIR): The tool's folder of configuration; else the user's own.
+    """
+
+    scope: str = "user"
+    config_dir: Path | None = None
+
+
 @command
 def install_hook(
     host: _HostArgument,
     where: StoreOptions,
     output: OutputOptions,
-    scope: _ScopeOption = "user",
-    config_dir: _ConfigOption = None,
-    dry_run: _DryRunOption = False,
+    file: HookFile,
+    *,
+    dry_run: bool = False,
 ) -> None:
     """Install the hooks in an agent tool: it recalls before each prompt and captures after it.
 
     What else stands in the tool's configuration is kept. Installing again changes nothing.
+
+    Args:
+        dry_run: Show what would be written, and write nothing.
     """
     from ekphory.hooks.hosts import find_host, plan_install
 
     found = find_host(host)
-    place = _find_place(host, scope, config_dir)
+    place = _find_place(host, file)
     change = plan_install(found, place, options=_options(where))
     _apply(change, output, "installed", dry_run=dry_run)
     if host in _NEXT and not output.json and not dry_run:
@@ -174,10 +180,7 @@ _SKILL = "ekphory-memory"
 
 
 @command
-def install_skill(
-    directory: str,
-    output: OutputOptions,
-) -> None:
+def install_skill(directory: str, output: OutputOptions) -> None:
     """Copy the skill into a folder of skills; what you wrote under `references` stays.
 
     Args:
@@ -203,14 +206,18 @@ def install_skill(
 def uninstall_hook(
     host: _HostArgument,
     output: OutputOptions,
-    scope: _ScopeOption = "user",
-    config_dir: _ConfigOption = None,
-    dry_run: _DryRunOption = False,
+    file: HookFile,
+    *,
+    dry_run: bool = False,
 ) -> None:
-    """Take the hooks out of an agent tool; what was captured stays."""
+    """Take the hooks out of an agent tool; what was captured stays.
+
+    Args:
+        dry_run: Show what would be written, and write nothing.
+    """
     from ekphory.hooks.hosts import find_host, plan_uninstall
 
-    change = plan_uninstall(find_host(host), _find_place(host, scope, config_dir))
+    change = plan_uninstall(find_host(host), _find_place(host, file))
     _apply(change, output, "removed", dry_run=dry_run)
 
 
@@ -218,24 +225,24 @@ def uninstall_hook(
 def show_hooks(
     where: StoreOptions,
     output: OutputOptions,
-    host: Annotated[
-        str | None,
-        typer.Argument(metavar="[HOST]", help="Only this tool.", show_default=False),
-    ] = None,
-    scope: _ScopeOption = "user",
-    config_dir: _ConfigOption = None,
+    file: HookFile,
+    host: str | None = None,
 ) -> None:
-    """Show where hooks are installed, what they did, and what failed last."""
+    """Show where hooks are installed, what they did, and what failed last.
+
+    Args:
+        host ([HOST]): Only this tool.
+    """
     from ekphory.hooks.hosts import HOST_NAMES, find_host, is_installed
 
     state = _find_state(where)
     names = HOST_NAMES if host is None else (find_host(host).name,)
-    if scope == "project":
+    if file.scope == "project":
         names = tuple(name for name in names if find_host(name).local_file is not None)
     hosts = [
         {"host": name, "installed": is_installed(find_host(name), place), "file": str(place)}
         for name in names
-        for place in [_find_place(name, scope, config_dir)]
+        for place in [_find_place(name, file)]
     ]
     paused = state.paused_until()
     failures = state.events(limit=1, failed=True)
@@ -354,11 +361,7 @@ def _opener(where: StoreOptions) -> Any:  # noqa: ANN401  an OpenStore
     store = _absolute_store(where)
 
     def open_store(
-        *,
-        org: str | None = None,
-        project: str,
-        user: str | None = None,
-        agent: str | None = None,
+        *, org: str | None = None, project: str, user: str | None = None, agent: str | None = None
     ) -> Memory:
         from ekphory.memory import Memory
 
@@ -390,13 +393,13 @@ def _absolute_store(where: StoreOptions) -> str:
     return store if "://" in store else str(Path(store).expanduser().absolute())
 
 
-def _find_place(host: str, scope: str, config_dir: Path | None) -> Path:
+def _find_place(host: str, at: HookFile) -> Path:
     from ekphory.hooks.hosts import find_file, find_host
 
-    if scope not in ("user", "project"):
-        raise InvalidInput("scope", scope, "no such scope", "Use user or project")
-    project = Path.cwd() if scope == "project" else None
-    return find_file(find_host(host), config_dir=config_dir, project=project)
+    if at.scope not in ("user", "project"):
+        raise InvalidInput("scope", at.scope, "no such scope", "Use user or project")
+    project = Path.cwd() if at.scope == "project" else None
+    return find_file(find_host(host), config_dir=at.config_dir, project=project)
 
 
 def _options(where: StoreOptions) -> list[str]:

@@ -62,10 +62,17 @@ def message_console() -> Console:
     return Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
-def print_result(output: Output, value: object, shown: RenderableType) -> None:
-    """Print a result: as JSON where that was asked for, else as people are shown it."""
+def print_result(
+    output: Output, value: object, shown: RenderableType | None, *, nothing: str = ""
+) -> None:
+    """Print a result: as JSON where that was asked for, else as people are shown it.
+
+    `nothing` is said in place of what is not there to be shown.
+    """
     if output.json:
         print_json(value)
+    elif shown is None:
+        message_console().print(nothing)
     else:
         result_console().print(shown, soft_wrap=isinstance(shown, str))
 
@@ -193,7 +200,8 @@ def spread(function: Callable[..., object]) -> inspect.Signature:
     """Return the signature of a callable with each dataclass parameter replaced by its fields.
 
     The docstrings of both become the help of their parameters, so that typer sees one flat list:
-    an argument where there is no default, else an option under the heading `PANEL`.
+    an argument where there is no default and a value may be given by its place, or where what
+    stands for it is in brackets; else an option under the heading `PANEL`.
 
     Raises:
         TypeError: A docstring tells of what is no parameter.
@@ -223,8 +231,11 @@ def _make_option(
     value = " ".join(word for word in typed if word not in names)
     shown: dict[str, Any] = {"metavar": value or None, "help": " ".join(told[3].split())}
     shown["rich_help_panel"] = panel
-    if not names and parameter.default is inspect.Parameter.empty:
+    is_required = parameter.default is inspect.Parameter.empty
+    if is_required and not names and parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
         return cast("ParameterInfo", typer.Argument(**shown))
+    if value.startswith("["):
+        return cast("ParameterInfo", typer.Argument(**shown, show_default=False))
     if parameter.default is False:
         # A switch has no name by which to switch it off again.
         names = [f"--{parameter.name.replace('_', '-')}"]

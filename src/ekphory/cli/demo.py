@@ -214,10 +214,7 @@ def _ask(memory: Memory, question: DemoQuestion) -> DemoAnswer:
 
 
 @command
-def demo(
-    output: OutputOptions,
-    keep: Path | None = None,
-) -> None:
+def demo(output: OutputOptions, keep: Path | None = None) -> None:
     """Remember a bundled conversation and search it, in a store of its own.
 
     Touches none of your stores. With --keep you can go on asking it.

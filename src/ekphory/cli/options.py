@@ -149,12 +149,8 @@ def open_existing(options: StoreOptions) -> Memory:
     """
     settings = settings_for(options)
     if not _is_store(settings.store):
-        raise InvalidInput(
-            "store",
-            settings.store,
-            "there is no store",
-            "Make one with `ekphory add` or `ekphory import`, or name another with --store",
-        )
+        remedy = "Make one with `ekphory add` or `ekphory import`, or name another with --store"
+        raise InvalidInput("store", settings.store, "there is no store", remedy)
     return _open(settings)
 
 
@@ -163,11 +159,9 @@ def _open(settings: Settings) -> Memory:
 
     memory = Memory(
         settings.store,
-        org=settings.org,
-        project=settings.project,
-        agent=settings.agent,
-        user=settings.user,
-        session=settings.session,
+        **{
+            name: getattr(settings, name) for name in ("org", "project", "agent", "user", "session")
+        },
         embedder=settings.embedder,
         reranker=settings.reranker,
         chat=settings.chat_url,

@@ -16,16 +16,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from ekphory.agent_trace import (
-    AgentEvent,
-    FellBack,
-    HopResolved,
-    ModelRetried,
-    RetrievalTrace,
-    RouteChosen,
-    StageResult,
-    ToolReturned,
-)
+from ekphory import agent_trace
 from ekphory.errors import InvalidInput
 from ekphory.types import Hit, MemoryRecord, Revision, StageTrace, Trace, to_plain_data
 
@@ -306,31 +297,31 @@ def _format_value(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else make_printable(str(value))
 
 
-def print_event(console: Console, event: AgentEvent) -> None:
+def print_event(console: Console, event: agent_trace.AgentEvent) -> None:
     """Print an event if a reader wants to see it."""
     shown = format_event(event)
     if shown is not None:
         console.print(shown, soft_wrap=True)
 
 
-def format_event(event: AgentEvent) -> Text | None:
+def format_event(event: agent_trace.AgentEvent) -> Text | None:
     """Return an event as a line; None for one that is not shown."""
     body = event.body
-    if isinstance(body, ToolReturned):
+    if isinstance(body, agent_trace.ToolReturned):
         return _format_search(body)
-    if isinstance(body, HopResolved):
+    if isinstance(body, agent_trace.HopResolved):
         return format_hop(body)
-    if isinstance(body, RouteChosen):
+    if isinstance(body, agent_trace.RouteChosen):
         return Text(f"  {body.route}: {make_printable(body.reason_note)}", style="dim")
-    if isinstance(body, ModelRetried):
+    if isinstance(body, agent_trace.ModelRetried):
         problem = make_printable(body.problem)
         return Text(f"  again in {body.wait_seconds:.1f} s: {problem}", style="yellow")
-    if isinstance(body, FellBack):
+    if isinstance(body, agent_trace.FellBack):
         return Text(f"! {body.reason}: {make_printable(body.problem)}", style="yellow")
     return None
 
 
-def format_hop(hop: HopResolved | StageResult) -> Text:
+def format_hop(hop: agent_trace.HopResolved | agent_trace.StageResult) -> Text:
     """Return a resolved hop: what was looked for, what was found, how sure it is, and where."""
     shown = Text("✓ ", style="green" if hop.confidence >= 0.5 else "yellow")
     shown.append(make_printable(hop.query))
@@ -342,7 +333,7 @@ def format_hop(hop: HopResolved | StageResult) -> Text:
     return shown
 
 
-def format_ending(trace: RetrievalTrace) -> Text:
+def format_ending(trace: agent_trace.RetrievalTrace) -> Text:
     """Sum a session up in a line."""
     confidence = trace.confidence_score
     parts = [
@@ -357,7 +348,7 @@ def format_ending(trace: RetrievalTrace) -> Text:
     return Text(" · ".join(parts), style="dim")
 
 
-def _format_search(call: ToolReturned) -> Text:
+def _format_search(call: agent_trace.ToolReturned) -> Text:
     shown = Text("→ ", style="cyan")
     shown.append(make_printable(call.query), style="cyan")
     if call.status == "success":

@@ -86,11 +86,7 @@ class ShowOptions:
 
 @command
 def search(
-    query: str,
-    asked: SearchOptions,
-    where: StoreOptions,
-    show: ShowOptions,
-    output: OutputOptions,
+    query: str, asked: SearchOptions, where: StoreOptions, show: ShowOptions, output: OutputOptions
 ) -> None:
     """Find the memories that answer a question, best first.
 
@@ -229,11 +225,7 @@ def list_memories(
 
 
 @command
-def get(
-    memory_id: MemoryId,
-    where: StoreOptions,
-    output: OutputOptions,
-) -> None:
+def get(memory_id: MemoryId, where: StoreOptions, output: OutputOptions) -> None:
     """Show one memory whole; a missing id is an error."""
     with open_existing(where) as memory:
         record = memory.get(memory_id)
@@ -241,11 +233,7 @@ def get(
 
 
 @command
-def history(
-    memory_id: MemoryId,
-    where: StoreOptions,
-    output: OutputOptions,
-) -> None:
+def history(memory_id: MemoryId, where: StoreOptions, output: OutputOptions) -> None:
     """Show a memory and the versions that it replaced, newest first."""
     with open_existing(where) as memory:
         versions = memory.history(memory_id)

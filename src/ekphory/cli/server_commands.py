@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 from rich.table import Table
@@ -228,9 +228,8 @@ def _check_unused(address: HttpAddress, offered: OfferedTools) -> None:
     used = {"catalog"} if offered.tools == "memmachine" else set()
     for name, value in asdict(address).items():
         if value not in (None, False, []) and name not in used:
-            raise InvalidInput(
-                name, value, "has no meaning over stdio", "Add --transport http, or leave it out"
-            )
+            problem = "has no meaning over stdio"
+            raise InvalidInput(name, value, problem, "Add --transport http, or leave it out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,11 +350,7 @@ def list_keys(where: CatalogOptions, output: OutputOptions) -> None:
 
 
 @command
-def revoke_key(
-    key_id: str,
-    where: CatalogOptions,
-    output: OutputOptions,
-) -> None:
+def revoke_key(key_id: str, where: CatalogOptions, output: OutputOptions) -> None:
     """Let a key be worth nothing from now on; a running server knows at once.
 
     Args:
@@ -434,15 +429,13 @@ class BulkFlags:
     """Where a bulk import goes.
 
     Attributes:
+        store (URI): s3://…, gs://…, az://…, or a directory that all share.
         org: Organisation of every record.
         project: Project of every record.
         failures (FILE): Where to list what failed; else ekphory-failed/PATH.jsonl beside it.
     """
 
-    store: Annotated[
-        str,
-        typer.Option(metavar="URI", help="s3://…, gs://…, az://…, or a directory that all share."),
-    ]
+    store: str
     org: str | None = None
     project: str | None = None
     failures: Path | None = None
@@ -450,10 +443,7 @@ class BulkFlags:
 
 @command
 def import_in_bulk(
-    uri: str,
-    given: BulkFlags,
-    cluster: ClusterFlags,
-    output: OutputOptions,
+    uri: str, given: BulkFlags, cluster: ClusterFlags, output: OutputOptions
 ) -> None:
     """Remember what files hold, on all machines of a Ray cluster.
 
@@ -500,10 +490,7 @@ def serve_cluster(
     with say_stopped():
         run(
             ClusterOptions(
-                server=options,
-                shards=cluster.shards,
-                replicas=options.workers,
-                cpus=cluster.cpus,
+                server=options, shards=cluster.shards, replicas=options.workers, cpus=cluster.cpus
             ),
             on_listening=partial(print_listening, output),
         )

@@ -33,11 +33,7 @@ _IDS_NAMED = 20
 
 @command
 def doctor(
-    where: StoreOptions,
-    output: OutputOptions,
-    *,
-    repair: bool = False,
-    verify: bool = False,
+    where: StoreOptions, output: OutputOptions, *, repair: bool = False, verify: bool = False
 ) -> None:
     """Say what is fine in a store and what is not.
 
@@ -79,11 +75,7 @@ def doctor(
 
 @command
 def reembed(
-    where: StoreOptions,
-    output: OutputOptions,
-    *,
-    undo: bool = False,
-    drop_previous: bool = False,
+    where: StoreOptions, output: OutputOptions, *, undo: bool = False, drop_previous: bool = False
 ) -> None:
     """Embed a whole store anew with the present model, or the one that --embedder names.
 
@@ -160,10 +152,7 @@ def _describe_verification(verification: Verification | None) -> Iterator[tuple[
 
 
 @command
-def show(
-    preset_name: str,
-    output: OutputOptions,
-) -> None:
+def show(preset_name: str, output: OutputOptions) -> None:
     """Show the stages of a preset, in the order in which they run, with their settings.
 
     Args:

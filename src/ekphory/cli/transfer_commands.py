@@ -84,9 +84,8 @@ class DocumentFlags:
         for entry in fields(self):
             value = getattr(self, entry.name)
             if value != entry.default:
-                raise InvalidInput(
-                    entry.name, value, f"{chosen} has no such option", "It is for documents."
-                )
+                problem = f"{chosen} has no such option"
+                raise InvalidInput(entry.name, value, problem, "It is for documents.")
 
     def to_options(self, settings: Settings) -> DocumentOptions:
         """Return the options of the import, the chat service from the environment.
@@ -113,12 +112,8 @@ def _find_page_reader(name: PageReaderName, settings: Settings) -> PageReader | 
     if name != "chat":
         return find_page_reader(name)
     if not (settings.chat_url and settings.chat_model):
-        raise InvalidInput(
-            "ocr",
-            name,
-            "no chat service with a model is known",
-            "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL.",
-        )
+        problem = "no chat service with a model is known"
+        raise InvalidInput("ocr", name, problem, "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL.")
     return find_page_reader(
         settings.chat_url, model=settings.chat_model, api_key=settings.chat_api_key
     )
@@ -172,9 +167,8 @@ def import_records(
     chosen = choose_format(path, given.input_format)
     if chosen == "documents":
         if given.conversation is not None:
-            raise InvalidInput(
-                "conversation", given.conversation, "documents have none", "Leave it out."
-            )
+            problem = "documents have none"
+            raise InvalidInput("conversation", given.conversation, problem, "Leave it out.")
         options = documents.to_options(settings_for(where))
         with open_for_writing(where) as memory:
             if documents.watch:
@@ -190,12 +184,7 @@ def import_records(
         raise typer.Exit(FAILED)
 
 
-def _import_records(
-    memory: Memory,
-    path: Path,
-    chosen: Format,
-    given: ImportFlags,
-) -> ImportReport:
+def _import_records(memory: Memory, path: Path, chosen: Format, given: ImportFlags) -> ImportReport:
     from ekphory.importers.run import count_records, import_path
 
     total = 0
@@ -269,9 +258,7 @@ def print_import_report(report: ImportReport, output: OutputOptions) -> None:
 
 @command
 def export_memories(
-    where: StoreOptions,
-    output: OutputOptions,
-    target: Path = STANDARD_OUTPUT,
+    where: StoreOptions, output: OutputOptions, target: Path = STANDARD_OUTPUT
 ) -> None:
     """Write a scope's memories to JSON Lines, whole, with their earlier versions.
 
@@ -283,13 +270,11 @@ def export_memories(
     """
     to_file = target != STANDARD_OUTPUT
     if output.json and not to_file:
-        raise InvalidInput(
-            "target", "-", "standard output cannot carry a report besides", "Name a file"
-        )
+        problem = "standard output cannot carry a report besides"
+        raise InvalidInput("target", "-", problem, "Name a file")
     with open_existing(where) as memory, step_bar() as show:
         report = memory.export(
-            target if to_file else sys.stdout.buffer,
-            on_progress=partial(show, "memories"),
+            target if to_file else sys.stdout.buffer, on_progress=partial(show, "memories")
         )
     if output.json:
         print_json(report)
@@ -307,22 +292,13 @@ def _describe_export(report: ExportReport) -> str:
 
 _MIB = 1 << 20
 
-StoreOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR",
-        help="Directory of the store; else EKPHORY_STORE, else a folder in your data directory.",
-    ),
-]
-
 
 @command
 def backup(
     output: OutputOptions,
-    target: Annotated[
-        Path, typer.Option(metavar="DIR|FILE.tar", help="A new folder, or a new .tar file.")
-    ],
-    store: StoreOption = None,
+    *,
+    target: Path,
+    store: str | None = None,
     catalog: Path | None = None,
 ) -> None:
     """Copy a whole store, all scopes and the server's catalog, while others write.
@@ -330,6 +306,9 @@ def backup(
     It holds every write that was acknowledged before it began.
 
     Args:
+        target (DIR|FILE.tar): A new folder, or a new .tar file.
+        store (DIR): Directory of the store; else EKPHORY_STORE, else a folder in your data
+            directory.
         catalog (FILE): The server's catalog, where it does not lie in the store.
     """
     from ekphory.backup import back_up
@@ -342,14 +321,18 @@ def backup(
 @command
 def restore(
     output: OutputOptions,
-    source: Annotated[
-        Path, typer.Option(metavar="DIR|FILE.tar", help="What `ekphory backup` wrote.")
-    ],
-    store: StoreOption = None,
+    *,
+    source: Path,
+    store: str | None = None,
 ) -> None:
     """Make a new store of a backup, after every byte of it was checked.
 
     The store must not be there yet.
+
+    Args:
+        source (DIR|FILE.tar): What `ekphory backup` wrote.
+        store (DIR): Directory of the store; else EKPHORY_STORE, else a folder in your data
+            directory.
     """
     from ekphory.backup import restore as put_back
 

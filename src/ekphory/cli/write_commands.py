@@ -9,7 +9,7 @@ from typing import Annotated, cast
 
 import typer
 
-from ekphory.cli.command import command, message_console, print_result, result_console, step_bar
+from ekphory.cli.command import command, message_console, print_result, step_bar
 from ekphory.cli.options import (
     MemoryId,
     OutputOptions,
@@ -23,7 +23,6 @@ from ekphory.cli.output import (
     make_profile_table,
     make_revision_table,
     make_timeline_table,
-    print_json,
 )
 from ekphory.errors import InvalidInput
 from ekphory.filters.tree import EVERYTHING, Field, Filter, In
@@ -73,12 +72,7 @@ SAMPLED = (
 
 
 @command
-def add(
-    text: str,
-    fields: MemoryFields,
-    where: StoreOptions,
-    output: OutputOptions,
-) -> None:
+def add(text: str, fields: MemoryFields, where: StoreOptions, output: OutputOptions) -> None:
     """Remember one text.
 
     On return it is durable. What is there already is skipped, not doubled.
@@ -131,10 +125,7 @@ class Changes:
 
 @command
 def update(
-    memory_id: MemoryId,
-    changes: Changes,
-    where: StoreOptions,
-    output: OutputOptions,
+    memory_id: MemoryId, changes: Changes, where: StoreOptions, output: OutputOptions
 ) -> None:
     """Change a memory; the earlier version is kept as history."""
     metadata = read_metadata(changes.metadata)
@@ -149,9 +140,7 @@ def forget(
     where: StoreOptions,
     output: OutputOptions,
     *,
-    memory_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="The memory's id.", show_default=False)
-    ] = None,
+    memory_id: str | None = None,
     filter: str | None = None,  # noqa: A002  the option's name
     purge: bool = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -161,6 +150,7 @@ def forget(
     Forgetting more than one asks first; where nobody can be asked, it needs --yes.
 
     Args:
+        memory_id ([ID]): The memory's id.
         filter (CONDITION): Forget all for which this condition holds.
         purge: Leave no byte of the text on disk; takes longer.
     """
@@ -181,12 +171,9 @@ def forget(
 
 def _confirm(affected: int) -> None:
     if not sys.stdin.isatty():
-        raise InvalidInput(
-            "filter",
-            f"{affected} memories match",
-            "nobody can be asked whether to forget them all",
-            "Add --yes when that is meant",
-        )
+        problem = "nobody can be asked whether to forget them all"
+        remedy = "Add --yes when that is meant"
+        raise InvalidInput("filter", f"{affected} memories match", problem, remedy)
     message_console().print(f"Forget {affected:,} memories? [y/N] ", end="", style="yellow")
     if input().strip().lower() not in ("y", "yes"):
         message_console().print("Nothing was forgotten.")
@@ -202,13 +189,14 @@ def learn_mistake(
     where: StoreOptions,
     output: OutputOptions,
     *,
-    fix: Annotated[str, typer.Option(help="How it is put right, or avoided.")],
+    fix: str,
     shared: bool = False,
 ) -> None:
     """Remember a mistake and what was learnt from it; searches weigh mistakes more.
 
     Args:
         what: What went wrong.
+        fix: How it is put right, or avoided.
         shared: Let the whole project see it, not this agent alone.
     """
     with open_for_writing(where) as memory:
@@ -217,11 +205,7 @@ def learn_mistake(
 
 
 @command
-def add_rule(
-    text: str,
-    where: StoreOptions,
-    output: OutputOptions,
-) -> None:
+def add_rule(text: str, where: StoreOptions, output: OutputOptions) -> None:
     """Add a rule that every search of the project finds first.
 
     It enters every later prompt of all agents.
@@ -236,10 +220,7 @@ def add_rule(
 
 @command
 def promote(
-    memory_id: MemoryId,
-    where: StoreOptions,
-    output: OutputOptions,
-    pool: str = "shared_knowledge",
+    memory_id: MemoryId, where: StoreOptions, output: OutputOptions, pool: str = "shared_knowledge"
 ) -> None:
     """Copy a memory into a pool that the whole project sees.
 
@@ -251,18 +232,13 @@ def promote(
     print_result(output, {"id": made}, f"Copied into {pool} as {made}")
 
 
-_NowOption = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="The moment of asking, ISO 8601; else the current one."),
-]
-
-
 @command
 def supersede(
     old: str,
     where: StoreOptions,
     output: OutputOptions,
-    by: Annotated[str, typer.Option(metavar="ID", help="The memory that takes its place.")],
+    *,
+    by: str,
     kind: str = "replaces",
     at: str | None = None,
 ) -> None:
@@ -272,6 +248,7 @@ def supersede(
 
     Args:
         old (ID): The memory that holds no more.
+        by (ID): The memory that takes its place.
         kind: replaces, corrects, ends, restates, excepts or plans.
         at (TIME): Since when, ISO 8601; else since the newer memory.
     """
@@ -285,14 +262,13 @@ def supersede(
 def unsupersede(
     where: StoreOptions,
     output: OutputOptions,
-    revision: Annotated[
-        str | None, typer.Argument(metavar="[REVISION]", help="The decision.", show_default=False)
-    ] = None,
+    revision: str | None = None,
     batch: str | None = None,
 ) -> None:
     """Take back a decision on what supersedes what, or set a conflict aside.
 
     Args:
+        revision ([REVISION]): The decision.
         batch (BATCH): All decisions of this batch instead.
     """
     with open_existing(where) as memory:
@@ -303,11 +279,7 @@ def unsupersede(
 
 @command
 def conflicts(
-    where: StoreOptions,
-    output: OutputOptions,
-    *,
-    scan: bool = False,
-    limit: int = 100,
+    where: StoreOptions, output: OutputOptions, *, scan: bool = False, limit: int = 100
 ) -> None:
     """List memories that may contradict others, where it is not sure enough to act.
 
@@ -322,13 +294,9 @@ def conflicts(
         ids = {each for pair in found for each in (pair.older, pair.newer)}
         named = In(Field("id"), tuple(ids))
         told = memory.list(filter=named, limit=2 * limit) if ids and not output.json else []
-    if output.json:
-        print_json({"conflicts": found})
-        return
-    if found:
-        result_console().print(make_revision_table(found, {each.id: each.text for each in told}))
-    else:
-        message_console().print("No conflicts.")
+    texts = {each.id: each.text for each in told}
+    table = make_revision_table(found, texts) if found else None
+    print_result(output, {"conflicts": found}, table, nothing="No conflicts.")
 
 
 @command
@@ -337,21 +305,18 @@ def timeline(
     where: StoreOptions,
     output: OutputOptions,
     k: Annotated[int, typer.Option("--k", "-k", help="Most states, the newest ones.")] = 20,
-    now: _NowOption = None,
+    now: str | None = None,
 ) -> None:
     """Show the states of a topic in the order in which they held.
 
     Args:
         topic: Words that name it, such as: where I live.
+        now (TIME): The moment of asking, ISO 8601; else the current one.
     """
     with open_existing(where) as memory:
         states = memory.timeline(topic, k=k, now=now)
-    if output.json:
-        print_json({"topic": topic, "states": states})
-    elif states:
-        result_console().print(make_timeline_table(states))
-    else:
-        message_console().print("No memory matches.")
+    table = make_timeline_table(states) if states else None
+    print_result(output, {"topic": topic, "states": states}, table, nothing="No memory matches.")
 
 
 @command
@@ -359,25 +324,22 @@ def profile(
     where: StoreOptions,
     output: OutputOptions,
     k: Annotated[int, typer.Option("--k", "-k", help="Most entries.")] = 50,
-    now: _NowOption = None,
+    now: str | None = None,
 ) -> None:
-    """Show the lasting facts and preferences that hold now, each with its evidence."""
+    """Show the lasting facts and preferences that hold now, each with its evidence.
+
+    Args:
+        now (TIME): The moment of asking, ISO 8601; else the current one.
+    """
     with open_existing(where) as memory:
         entries = memory.profile(k=k, now=now)
-    if output.json:
-        print_json({"profile": entries})
-    elif entries:
-        result_console().print(make_profile_table(entries))
-    else:
-        message_console().print("No lasting fact or preference is known.")
+    table = make_profile_table(entries) if entries else None
+    nothing = "No lasting fact or preference is known."
+    print_result(output, {"profile": entries}, table, nothing=nothing)
 
 
 @command
-def mistakes(
-    where: StoreOptions,
-    output: OutputOptions,
-    least: int = 2,
-) -> None:
+def mistakes(where: StoreOptions, output: OutputOptions, least: int = 2) -> None:
     """Count the mistakes that several agents of the project made and nobody shared.
 
     Neither who made them nor what they wrote is shown.
@@ -387,20 +349,13 @@ def mistakes(
     """
     with open_existing(where) as memory:
         found = memory.repeated_mistakes(least=least)
-    if output.json:
-        print_json({"mistakes": found})
-    elif found:
-        result_console().print(describe_mistakes(found), soft_wrap=True)
-    else:
-        message_console().print("No mistake of several agents is unshared.")
+    told = describe_mistakes(found) if found else None
+    nothing = "No mistake of several agents is unshared."
+    print_result(output, {"mistakes": found}, told, nothing=nothing)
 
 
 @command
-def settle(
-    where: StoreOptions,
-    output: OutputOptions,
-    timeout: float | None = None,
-) -> None:
+def settle(where: StoreOptions, output: OutputOptions, timeout: float | None = None) -> None:
     """Wait until everything that was written is compared with earlier memories.
 
     Args:

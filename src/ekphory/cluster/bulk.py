@@ -29,15 +29,7 @@ from ekphory.cluster.shards import Shards, hold_shard, make_shards, open_shards
 from ekphory.config import read_settings
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, StoreError, StoreLocked
-from ekphory.importers.report import (
-    FailedRecord,
-    ImportInterrupted,
-    ImportReport,
-    Tally,
-    describe_failure,
-    describe_unreadable,
-    failures_file,
-)
+from ekphory.importers import report
 from ekphory.importers.source import ImportedRecord, Unreadable, stream_opened_lines
 from ekphory.importers.text import read_json_line
 from ekphory.models.embedder import EmbeddingModel
@@ -184,20 +176,22 @@ class ChunkImporter:
         return answers
 
 
-def check_records(chunk: list[Line], scope: Scope) -> tuple[list[write.Draft], list[FailedRecord]]:
+def check_records(
+    chunk: list[Line], scope: Scope
+) -> tuple[list[write.Draft], list[report.FailedRecord]]:
     """Check each line as `ekphory import` does; return what can be written, and what cannot."""
-    refused: list[FailedRecord] = []
+    refused: list[report.FailedRecord] = []
     records: list[ImportedRecord] = []
     for line in chunk:
         found = line if isinstance(line, Unreadable) else read_json_line(*line)
         if isinstance(found, Unreadable):
-            refused.append(describe_unreadable(found))
+            refused.append(report.describe_unreadable(found))
         else:
             records.append(found)
     failed: list[Failure] = []
     make = partial(write.make_draft, scope=scope, now=now_utc())
     drafts = list(write.read_records((record.fields for record in records), make, failed))
-    refused += [describe_failure(records[failure.index], failure) for failure in failed]
+    refused += [report.describe_failure(records[failure.index], failure) for failure in failed]
     return drafts, refused
 
 
@@ -254,8 +248,8 @@ class ShardWriter:
 
 
 def import_in_bulk(
-    uri: str, options: BulkOptions, *, on_progress: Callable[[ImportReport], None]
-) -> ImportReport:
+    uri: str, options: BulkOptions, *, on_progress: Callable[[report.ImportReport], None]
+) -> report.ImportReport:
     """Import JSON Lines and Parquet into a store of shards.
 
     Args:
@@ -272,16 +266,16 @@ def import_in_bulk(
     shards = make_shards(options.store, load_chosen_embedder(), count=options.shards)
     source = Path(find_root(uri).removeprefix(LOCAL))
     with (
-        failures_file(source, options.failures) as failures,
+        report.failures_file(source, options.failures) as failures,
         running_ray(cpus=options.cpus) as ray,
     ):
-        tally = Tally(failures)
+        tally = report.Tally(failures)
         try:
             for outcome in _outcomes(ray, (folder, names), shards, options.scope):
                 _count(outcome, tally)
                 on_progress(tally.report())
         except KeyboardInterrupt as error:
-            raise ImportInterrupted(tally.report()) from error
+            raise report.ImportInterrupted(tally.report()) from error
         except ray.exceptions.RayError as error:
             cause = (str(error).strip().splitlines() or [type(error).__name__])[-1]
             raise StoreError(
@@ -290,10 +284,10 @@ def import_in_bulk(
         return tally.report()
 
 
-def _count(outcome: dict[str, Any], tally: Tally) -> None:
+def _count(outcome: dict[str, Any], tally: report.Tally) -> None:
     tally.add(added=outcome["added"], skipped=outcome["skipped"])
     for refused in outcome["refused"]:
-        tally.list(FailedRecord(**refused))
+        tally.list(report.FailedRecord(**refused))
 
 
 def _outcomes(

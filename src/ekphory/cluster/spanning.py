@@ -27,21 +27,9 @@ from ekphory.retrieval.lexical import TERMS_VERSION
 from ekphory.retrieval.revisions import SnapshotLinks
 from ekphory.retrieval.snapshot import Snapshots, join_columns
 from ekphory.retrieval.stages.shape import PinnedRules
+from ekphory.store import protocol
 from ekphory.store.lance import LanceStore
 from ekphory.store.ledger import Ledger, LedgerState
-from ekphory.store.protocol import (
-    SCHEMA_VERSION,
-    IntArray,
-    KeyedVectors,
-    Order,
-    Precision,
-    Presence,
-    RecordBlock,
-    ScopeColumns,
-    StoreHealth,
-    StoreIdentity,
-    Verification,
-)
 from ekphory.store.writer import Writer
 from ekphory.types import MemoryRecord, Progress
 
@@ -59,7 +47,7 @@ class SpanningStore:
         )
 
     @property
-    def identity(self) -> StoreIdentity:
+    def identity(self) -> protocol.StoreIdentity:
         """That of all of them."""
         return self._parts[0].identity
 
@@ -71,7 +59,7 @@ class SpanningStore:
         """Nothing is known of what others wrote."""
 
     def select(
-        self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
+        self, where: Filter, *, order: protocol.Order, limit: int | None = None, offset: int = 0
     ) -> list[MemoryRecord]:
         """Read whole memories; those of one moment in the order of shards."""
         most = None if limit is None else limit + offset
@@ -96,7 +84,7 @@ class SpanningStore:
 
     def present(
         self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
-    ) -> list[Presence]:
+    ) -> list[protocol.Presence]:
         """Return which of these are stored."""
         found = self._ask(lambda part, _: part.present(where, ids, fingerprints))
         return [
@@ -105,12 +93,12 @@ class SpanningStore:
             for entry in entries
         ]
 
-    def keys(self, where: Filter) -> IntArray:
+    def keys(self, where: Filter) -> protocol.IntArray:
         """Return the keys of the matching memories."""
         found = self._ask(lambda part, _: part.keys(where))
         return np.sort(np.concatenate([self._widen(each, n) for n, each in enumerate(found)]))
 
-    def lacking(self, embedder: EmbedderIdentity) -> IntArray:
+    def lacking(self, embedder: EmbedderIdentity) -> protocol.IntArray:
         """Return the keys of memories of which there is no vector by a model."""
         found = self._ask(lambda part, _: part.lacking(embedder))
         return np.sort(np.concatenate([self._widen(each, n) for n, each in enumerate(found)]))
@@ -119,7 +107,7 @@ class SpanningStore:
         """Return how many memories match."""
         return sum(self._ask(lambda part, _: part.count(where)))
 
-    def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
+    def scan(self, where: Filter, *, after_key: int = 0) -> protocol.ScopeColumns:
         """Read the ranking columns."""
         found = self._ask(
             lambda part, shard: part.scan(where, after_key=self._before(after_key, shard))
@@ -139,8 +127,8 @@ class SpanningStore:
         return {**joined, "key": keys[order]}
 
     def scan_vectors(
-        self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32
-    ) -> KeyedVectors:
+        self, where: Filter, *, after_key: int = 0, precision: protocol.Precision = np.float32
+    ) -> protocol.KeyedVectors:
         """Read the vectors of the current matching memories."""
         return self._join_vectors(
             self._ask(
@@ -150,7 +138,7 @@ class SpanningStore:
             )
         )
 
-    def scan_records(self, where: Filter, *, after_key: int = 0) -> RecordBlock:
+    def scan_records(self, where: Filter, *, after_key: int = 0) -> protocol.RecordBlock:
         """Read the current matching memories, whole."""
         blocks = self._ask(
             lambda part, shard: part.scan_records(where, after_key=self._before(after_key, shard))
@@ -160,17 +148,19 @@ class SpanningStore:
         order = np.argsort(keys)
         return _JoinedRecords(tuple(blocks), keys[order], np.concatenate(places)[order])
 
-    def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
+    def vectors_of(self, keys: Sequence[int]) -> protocol.KeyedVectors:
         """Read the vectors of some memories."""
         own = self._split(keys)
         return self._join_vectors(self._ask(lambda part, shard: part.vectors_of(own[shard])))
 
-    def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> IntArray:
+    def nearest(
+        self, where: Filter, vector: NDArray[np.float32], *, limit: int
+    ) -> protocol.IntArray:
         """Find the rows with the largest dot product, so many in each shard."""
         found = self._ask(lambda part, _: part.nearest(where, vector, limit=limit))
         return np.concatenate([self._widen(each, shard) for shard, each in enumerate(found)])
 
-    def health(self) -> StoreHealth:
+    def health(self) -> protocol.StoreHealth:
         """Measure all of them together."""
         found = self._ask(lambda part, _: part.health())
         counts = "memories history vectors fragments small_fragments versions".split()
@@ -178,10 +168,10 @@ class SpanningStore:
         orphans = {name for each in found for name in each.orphaned_scopes}
         return replace(found[0], **summed, orphaned_scopes=tuple(sorted(orphans)))
 
-    def verify(self, on_progress: Progress) -> Verification:
+    def verify(self, on_progress: Progress) -> protocol.Verification:
         """Read every row of each, and compare it with its checksum."""
         found = [part.verify(on_progress) for part in self._parts]
-        return Verification(
+        return protocol.Verification(
             sum(each.rows for each in found),
             sum(each.unverified for each in found),
             tuple(damage for each in found for damage in each.damage),
@@ -226,11 +216,13 @@ class SpanningStore:
             own[int(key) % len(own)].append(int(key) // len(own))
         return own
 
-    def _join_vectors(self, found: Sequence[KeyedVectors]) -> KeyedVectors:
+    def _join_vectors(self, found: Sequence[protocol.KeyedVectors]) -> protocol.KeyedVectors:
         keys = np.concatenate([self._widen(each.keys, n) for n, each in enumerate(found)])
         # The windows of a memory stay in the order of its text.
         order = np.argsort(keys, kind="stable")
-        return KeyedVectors(keys[order], np.concatenate([each.vectors for each in found])[order])
+        return protocol.KeyedVectors(
+            keys[order], np.concatenate([each.vectors for each in found])[order]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,16 +235,16 @@ class _JoinedRecords:
         places: Where each row is in the block of its store.
     """
 
-    blocks: tuple[RecordBlock, ...]
-    keys: IntArray
-    places: IntArray
+    blocks: tuple[protocol.RecordBlock, ...]
+    keys: protocol.IntArray
+    places: protocol.IntArray
 
     @property
     def nbytes(self) -> int:
         """Memory that they take."""
         return sum(block.nbytes for block in self.blocks) + 2 * self.keys.nbytes
 
-    def at(self, places: IntArray) -> list[MemoryRecord]:
+    def at(self, places: protocol.IntArray) -> list[MemoryRecord]:
         """Return the memories at these places, in order."""
         shards = self.keys[places] % len(self.blocks)
         found: list[MemoryRecord | None] = [None] * len(places)
@@ -264,7 +256,7 @@ class _JoinedRecords:
         return [record for record in found if record is not None]
 
 
-def _in_order(columns: ScopeColumns, order: IntArray) -> ScopeColumns:
+def _in_order(columns: protocol.ScopeColumns, order: protocol.IntArray) -> protocol.ScopeColumns:
     """Return rows in another order, the terms of each with it."""
     counts = columns.term_counts[order].astype(np.int64)
     starts = (np.cumsum(columns.term_counts, dtype=np.int64) - columns.term_counts)[order]
@@ -275,7 +267,7 @@ def _in_order(columns: ScopeColumns, order: IntArray) -> ScopeColumns:
         for entry in fields(columns)
         if entry.name != "terms"
     }
-    return ScopeColumns(terms=terms, **ordered)
+    return protocol.ScopeColumns(terms=terms, **ordered)
 
 
 class SpanningLedger(Ledger):
@@ -320,7 +312,7 @@ def make_spanning_engine(uri: str, embedder: EmbeddingModel, parts: Sequence[str
         embedder: What their vectors are made with.
         parts: The URI of each.
     """
-    identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
+    identity = protocol.StoreIdentity(protocol.SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
     store = SpanningStore([LanceStore.open(part, identity) for part in parts])
     writer = Writer(store, _NoWriting())
     embedders = {embedder.identity: embedder}

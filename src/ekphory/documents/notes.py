@@ -154,11 +154,9 @@ def blank_comments(text: str) -> str:
     """Take `%%comments%%` out of a text, each line end kept."""
     if "%%" not in text:
         return text
-    return _COMMENT.sub(lambda found: _blank(found) if found["comment"] else found[0], text)
-
-
-def _blank(found: re.Match[str]) -> str:
-    return "\n" * found[0].count("\n")
+    return _COMMENT.sub(
+        lambda found: "\n" * found[0].count("\n") if found["comment"] else found[0], text
+    )
 
 
 @dataclass(frozen=True, slots=True)

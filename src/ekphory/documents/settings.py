@@ -63,9 +63,8 @@ def find_page_reader(
     if name == OWN_READER:
         return OwnPageReader()
     if not name.startswith(("http://", "https://")):
-        raise InvalidInput(
-            "ocr", name, "no such page reader", f"Give {OWN_READER}, {NO_READER}, or a URL."
-        )
+        problem = "no such page reader"
+        raise InvalidInput("ocr", name, problem, f"Give {OWN_READER}, {NO_READER}, or a URL.")
     if not model:
         raise InvalidInput("model", model, "a service is asked for a model", "Name one that sees.")
     return RemotePageReader(name, model=model, api_key=api_key)
@@ -192,6 +191,5 @@ class ReadingSettings:
         try:
             codecs.lookup(self.encoding)
         except (LookupError, ValueError) as error:
-            raise InvalidInput(
-                "encoding", self.encoding, "no such encoding", "Give one like cp1252 or utf-16-le."
-            ) from error
+            remedy = "Give one like cp1252 or utf-16-le."
+            raise InvalidInput("encoding", self.encoding, "no such encoding", remedy) from error

@@ -10,15 +10,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 
-from ekphory.documents.blocks import (
-    NOTHING_EXCLUDED,
-    Exclusion,
-    Problem,
-    Read,
-    SkippedPart,
-    Unit,
-    from_docs_extra,
-)
+from ekphory.documents import blocks
 from ekphory.documents.html import read_html
 from ekphory.documents.pdf import read_pdf
 from ekphory.documents.settings import ReadingSettings
@@ -49,8 +41,8 @@ class Reader:
 
     name: str
     suffixes: tuple[str, ...]
-    unit: Unit
-    read: Callable[[Path, ReadingSettings], Iterator[Read]]
+    unit: blocks.Unit
+    read: Callable[[Path, ReadingSettings], Iterator[blocks.Read]]
     needs: tuple[str, ...] = ()
     extra: str = "docs"
     pool: str = DOCUMENT_POOL
@@ -102,7 +94,7 @@ def find_reader(path: Path) -> Reader | None:
     return None if reader is SOURCE_CODE and reader.missing_extra() else reader
 
 
-UNREAD_CODE = SkippedPart("source code (pip install 'ekphory[code]' reads its definitions)")
+UNREAD_CODE = blocks.SkippedPart("source code (pip install 'ekphory[code]' reads its definitions)")
 
 
 def is_unread_code(path: Path) -> bool:
@@ -122,7 +114,7 @@ def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> G
     Raises:
         MissingExtra: `[docs]` is not installed.
     """
-    with from_docs_extra("Watching a folder"):
+    with blocks.from_docs_extra("Watching a folder"):
         from watchfiles import watch
     # A file is watched through its folder: editors replace it by another one.
     watched = root if root.is_dir() else root.parent
@@ -156,11 +148,13 @@ class DocumentFile:
     name: str
 
 
-Found = DocumentFile | SkippedPart | tuple[str, Problem]
+Found = DocumentFile | blocks.SkippedPart | tuple[str, blocks.Problem]
 """A document, what is not read with its reason, or a place with what keeps it from being read."""
 
 
-def find_documents(root: Path, *, exclude: Exclusion = NOTHING_EXCLUDED) -> Iterator[Found]:
+def find_documents(
+    root: Path, *, exclude: blocks.Exclusion = blocks.NOTHING_EXCLUDED
+) -> Iterator[Found]:
     """Return the documents at a path, in the order of their names.
 
     Links are not followed, so that nothing outside the root is read and no loop is entered.
@@ -177,7 +171,7 @@ def find_documents(root: Path, *, exclude: Exclusion = NOTHING_EXCLUDED) -> Iter
 
 
 def find_document(
-    root: Path, path: Path, *, exclude: Exclusion = NOTHING_EXCLUDED
+    root: Path, path: Path, *, exclude: blocks.Exclusion = blocks.NOTHING_EXCLUDED
 ) -> DocumentFile | None:
     """Return the document at a path below the root; None where it would not be read from there."""
     if not path.is_relative_to(root) or path == root:
@@ -193,12 +187,15 @@ def find_document(
     return DocumentFile(path, "/".join(parts)) if find_reader(path) else None
 
 
-def _find_in_folder(root: Path, folder: Path, exclude: Exclusion) -> Iterator[Found]:
+def _find_in_folder(root: Path, folder: Path, exclude: blocks.Exclusion) -> Iterator[Found]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         name = folder.relative_to(root).as_posix()
-        yield name, Problem(f"the folder cannot be read ({error.strerror}). Check its rights.")
+        yield (
+            name,
+            blocks.Problem(f"the folder cannot be read ({error.strerror}). Check its rights."),
+        )
         return
     for entry in entries:
         path = Path(entry.path)
@@ -214,7 +211,7 @@ def _find_in_folder(root: Path, folder: Path, exclude: Exclusion) -> Iterator[Fo
 def _find_file(root: Path, entry: os.DirEntry[str]) -> Iterator[Found]:
     path = Path(entry.path)
     if entry.is_symlink():
-        yield SkippedPart("symbolic link")
+        yield blocks.SkippedPart("symbolic link")
     elif not entry.is_file(follow_symlinks=False):
         return
     elif find_reader(path):
@@ -222,7 +219,7 @@ def _find_file(root: Path, entry: os.DirEntry[str]) -> Iterator[Found]:
     elif is_unread_code(path):
         yield UNREAD_CODE
     else:
-        yield SkippedPart(describe_other_kind(path))
+        yield blocks.SkippedPart(describe_other_kind(path))
 
 
 def describe_other_kind(path: PurePath) -> str:

@@ -27,13 +27,7 @@ from ekphory.filters.tree import (
     Value,
     check_field,
 )
-from ekphory.types import (
-    BOOLEAN_PREFIX,
-    NUMBER_PREFIX,
-    TEXT_PREFIX,
-    MemoryRecord,
-    to_microseconds,
-)
+from ekphory.types import BOOLEAN_PREFIX, NUMBER_PREFIX, TEXT_PREFIX, MemoryRecord, to_microseconds
 
 # SQL: the one place where a caller's values meet a query.
 

@@ -180,9 +180,8 @@ class EkphoryChatHistory(BaseChatMessageHistory):
     def __init__(self, memory: Memory) -> None:
         super().__init__()
         if memory.scope.session is None:
-            raise InvalidInput(
-                "memory", memory.scope, "is bound to no session", "Open it with Memory(…, session=)"
-            )
+            problem = "is bound to no session"
+            raise InvalidInput("memory", memory.scope, problem, "Open it with Memory(…, session=)")
         self._memory = memory
         # Of exactly this scope: what it leaves open is missing in its messages.
         self._held = And((owned_like(memory.scope), Not(IsNull(MetadataField(MESSAGE_KEY)))))
@@ -213,9 +212,8 @@ def _keep_message(message: BaseMessage) -> dict[str, Any]:
         # ASCII escapes keep what UTF-8 cannot carry.
         kept = json.dumps(message_to_dict(message), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(
-            "messages", message, f"cannot be kept ({error})", "Give what JSON can hold"
-        ) from error
+        problem = f"cannot be kept ({error})"
+        raise InvalidInput("messages", message, problem, "Give what JSON can hold") from error
     text = message.text.encode(errors="ignore").decode().replace("\0", "")[:LONGEST_TEXT]
     role = _ROLES.get(message.type)
     return {

@@ -107,9 +107,8 @@ class EkphoryRerank(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         if query_bundle is None:
-            raise InvalidInput(
-                "query_bundle", None, "nodes are reranked for a query", "Give query_str as well"
-            )
+            problem = "nodes are reranked for a query"
+            raise InvalidInput("query_bundle", None, problem, "Give query_str as well")
         if not nodes:
             return []
         passages = [make_passage(found) for found in nodes]

@@ -38,11 +38,7 @@ from ekphory.filters.tree import (
 from ekphory.importers.memory_products import from_scalars, stored_name, to_scalars
 from ekphory.memory import Memory as Store
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.loading import (
-    load_configured_embedder,
-    load_configured_reranker,
-    load_embedder,
-)
+from ekphory.models.loading import load_configured_embedder, load_configured_reranker, load_embedder
 from ekphory.models.reranker import RerankingModel
 from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.scope import SCOPE_FIELDS, Scope
@@ -123,9 +119,8 @@ class Owner:
         """
         names = {_OWNERS[key]: _name(key, getattr(self, key)) for key in _OWNERS}
         if not any(names.values()):
-            raise InvalidInput(
-                "user_id", None, "nobody is named", "Give a user_id, an agent_id or a run_id"
-            )
+            problem = "nobody is named"
+            raise InvalidInput("user_id", None, problem, "Give a user_id, an agent_id or a run_id")
         return Scope(org=bound.org, project=bound.project, **names)
 
 
@@ -264,9 +259,8 @@ def read_expiration(day: str | date | None) -> datetime | None:
         last = day if isinstance(day, date) else date.fromisoformat(day)
         return datetime(last.year, last.month, last.day, tzinfo=UTC) + timedelta(days=1)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(
-            "expiration_date", day, "must be a date", "Give YYYY-MM-DD, such as 2030-12-31"
-        ) from error
+        remedy = "Give YYYY-MM-DD, such as 2030-12-31"
+        raise InvalidInput("expiration_date", day, "must be a date", remedy) from error
 
 
 def find_expiration_date(record: MemoryRecord) -> str | None:
@@ -364,9 +358,8 @@ class FixedProject:
             InvalidInput: Always.
         """
         given = (custom_instructions, custom_categories, multilingual, decay)
-        raise InvalidInput(
-            "project.update", given, "has no effect here", "Give project= to the constructor"
-        )
+        problem = "has no effect here"
+        raise InvalidInput("project.update", given, problem, "Give project= to the constructor")
 
 
 class Memory:
@@ -575,9 +568,8 @@ class Memory:
         """
         text = data if text is None else text
         if text is None and metadata is None and expiration_date is _UNSET:
-            raise InvalidInput(
-                "text", None, "nothing to change", "Give text, metadata or expiration_date"
-            )
+            problem = "nothing to change"
+            raise InvalidInput("text", None, problem, "Give text, metadata or expiration_date")
         before = self._get_existing(memory_id)
         merged = {**from_scalars(before.metadata), **(metadata or {})}
         expires_at = None
@@ -603,10 +595,7 @@ class Memory:
         return {"message": "Memory deleted successfully!"}
 
     def delete_all(
-        self,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
+        self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> dict[str, str]:
         """Forget all memories of a user, an agent or a run.
 
@@ -681,9 +670,8 @@ class Memory:
         try:
             return self._get_visible(memory_id)
         except MemoryNotFound as error:
-            raise InvalidInput(
-                "memory_id", memory_id, "no such memory", "Take an id of get_all"
-            ) from error
+            problem = "no such memory"
+            raise InvalidInput("memory_id", memory_id, problem, "Take an id of get_all") from error
 
     def _get_visible(self, memory_id: str) -> MemoryRecord:
         record = self._all.get(memory_id)
@@ -705,9 +693,8 @@ def _read_in_order(store: Store, ids: Sequence[str]) -> list[MemoryRecord]:
 
 def _refuse_expired(show_expired: object) -> None:
     if show_expired:
-        raise InvalidInput(
-            "show_expired", True, "what has expired is never shown", "Give False, or a later date"
-        )
+        problem = "what has expired is never shown"
+        raise InvalidInput("show_expired", True, problem, "Give False, or a later date")
 
 
 def _read_earlier(given: dict[str, Any], top_k: int) -> tuple[Owner, int]:

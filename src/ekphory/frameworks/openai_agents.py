@@ -54,16 +54,14 @@ def make_message(item: object, *, place: int) -> dict[str, Any]:
         InvalidInput: It is no item that JSON can hold.
     """
     if not isinstance(item, Mapping):
-        raise InvalidInput(
-            f"items[{place}]", item, "must be a mapping", 'Give {"role": …, "content": …}'
-        )
+        problem = "must be a mapping"
+        raise InvalidInput(f"items[{place}]", item, problem, 'Give {"role": …, "content": …}')
     try:
         # ASCII escapes keep what UTF-8 cannot carry.
         kept = json.dumps(item, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"items[{place}]", item, f"cannot be kept ({error})", "Give what JSON can hold"
-        ) from error
+        remedy = "Give what JSON can hold"
+        raise InvalidInput(f"items[{place}]", item, f"cannot be kept ({error})", remedy) from error
     role = item.get("role") if _is_said(item) else None
     return {
         "id": uuid.uuid4().hex,
@@ -132,9 +130,8 @@ class EkphorySession(SessionABC):  # type: ignore[misc]  # its package is not re
 
     def __init__(self, memory: Memory, *, session_settings: SessionSettings | None = None) -> None:
         if memory.scope.session is None:
-            raise InvalidInput(
-                "memory", memory.scope, "is bound to no session", "Open it with Memory(…, session=)"
-            )
+            problem = "is bound to no session"
+            raise InvalidInput("memory", memory.scope, problem, "Open it with Memory(…, session=)")
         self.session_id = memory.scope.session
         self.session_settings = session_settings
         self._memory = memory

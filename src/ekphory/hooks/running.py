@@ -111,28 +111,30 @@ def is_ignored(folder: Path) -> bool:
 
     An empty file does, and one with a pattern that matches the folder's path below it.
     """
-    for place in (folder, *folder.parents):
-        file = place / IGNORE_FILE
-        if file.is_file():
-            patterns = read_patterns(file)
-            below = folder.relative_to(place).as_posix()
-            return not patterns or any(
-                pattern in ("*", "/") or fnmatch.fnmatch(f"{below}/", f"{pattern.rstrip('/')}/*")
-                for pattern in patterns
-            )
-        if (place / ".git").exists():
-            break
-    return False
+    file = _find_ignore_file(folder)
+    if file is None:
+        return False
+    patterns = read_patterns(file)
+    below = folder.relative_to(file.parent).as_posix()
+    return not patterns or any(
+        pattern in ("*", "/") or fnmatch.fnmatch(f"{below}/", f"{pattern.rstrip('/')}/*")
+        for pattern in patterns
+    )
 
 
 def find_patterns(folder: Path) -> list[str]:
     """Return the patterns of paths that are left out of what is captured in a folder."""
+    file = _find_ignore_file(folder)
+    return [] if file is None else read_patterns(file)
+
+
+def _find_ignore_file(folder: Path) -> Path | None:
     for place in (folder, *folder.parents):
         if (place / IGNORE_FILE).is_file():
-            return read_patterns(place / IGNORE_FILE)
+            return place / IGNORE_FILE
         if (place / ".git").exists():
             break
-    return []
+    return None
 
 
 def read_patterns(file: Path) -> list[str]:
@@ -220,10 +222,7 @@ class HookRun:
             return "nothing was asked", ""
         known = self.state.recalled(self.host.name, given.session)
         found = []
-        for each in (
-            {"project": scope.project},
-            {"project": DEFAULT_NAME, "user": scope.user},
-        ):
+        for each in ({"project": scope.project}, {"project": DEFAULT_NAME, "user": scope.user}):
             with self.open_store(org=self.org, **each) as memory:
                 result = memory.search(asked, k=MOST_RECALLED, min_score=self.least_probability)
             hits = tuple(

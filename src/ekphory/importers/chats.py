@@ -112,7 +112,8 @@ def read_files(
     """
     missing = dict(attached)
     members = list(list_members(path))
-    beside = next((_folder(each) for each in members if CONVERSATIONS.fullmatch(each)), "")
+    beside = next(filter(CONVERSATIONS.fullmatch, members), "")
+    beside = beside[: beside.rfind("/") + 1]
     for member in members:
         # Another program's `users.json` may lie deeper in the same folder.
         name = member.removeprefix(beside)
@@ -128,10 +129,6 @@ def read_files(
             yield from _read_elements(path, member, source, kind, on_left_out)
     for _ in missing:
         on_left_out("attached file that is not in the export")
-
-
-def _folder(member: str) -> str:
-    return member[: member.rfind("/") + 1]
 
 
 def _is_named(member: str, file_id: str) -> bool:
@@ -440,10 +437,7 @@ _WHOLE = (".*", "^.*$", "(.*)", "[\\s\\S]*")
 
 
 def _follow_canvas(
-    canvases: list[AttachedText],
-    message: Mapping[str, Any],
-    node_id: str,
-    on_left_out: LeaveOut,
+    canvases: list[AttachedText], message: Mapping[str, Any], node_id: str, on_left_out: LeaveOut
 ) -> None:
     """Take a new canvas, or change the latest one as the assistant did."""
     try:
@@ -580,12 +574,9 @@ def _read_content(content: Mapping[str, object]) -> str:
     parts = content.get("parts")
     if not isinstance(parts, list):
         return read_text(content.get("text"))
-    return "\n".join(piece for part in parts if (piece := _read_part(part)))
-
-
-def _read_part(part: object) -> str:
     # A dictionary holds a picture, a sound or a transcript; only the last two kinds carry words.
-    return read_text(part.get("text") if isinstance(part, dict) else part)
+    said = (read_text(part.get("text") if isinstance(part, dict) else part) for part in parts)
+    return "\n".join(filter(None, said))
 
 
 def _describe_enclosures(

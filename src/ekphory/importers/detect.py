@@ -9,24 +9,9 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 
 from ekphory import legacy
-from ekphory.documents.tree import (
-    DOCUMENT_SUFFIXES,
-    SOURCE_CODE,
-    UNREAD_CODE,
-    DocumentFile,
-    find_documents,
-    find_reader,
-    is_unread_code,
-)
+from ekphory.documents import tree
 from ekphory.errors import InvalidInput
-from ekphory.importers.source import (
-    conversation_files,
-    iterate_numbered_lines,
-    looks_like_json,
-    open_exports,
-    parse_object,
-    top_level_keys,
-)
+from ekphory.importers import source
 from ekphory.importers.text import TEXT_SUFFIXES
 from ekphory.transfer import HEADER_KEY
 
@@ -61,7 +46,7 @@ _PROBED_LINES = 20
 _JSON_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{")
 _OPENING_BYTES = 4096
 _PACKED_SUFFIXES = (".pdf", ".docx")
-_KNOWN = f"{', '.join(DOCUMENT_SUFFIXES[:-1])} or {DOCUMENT_SUFFIXES[-1]} file"
+_KNOWN = f"{', '.join(tree.DOCUMENT_SUFFIXES[:-1])} or {tree.DOCUMENT_SUFFIXES[-1]} file"
 
 
 def choose_format(path: Path, wanted: str | None) -> Format:
@@ -98,23 +83,25 @@ def choose_format(path: Path, wanted: str | None) -> Format:
 
 def find_look(path: Path) -> Look:
     """Say what a path looks like from its content alone."""
-    if path.is_dir() and not conversation_files(path):
+    if path.is_dir() and not source.conversation_files(path):
         return "text"
-    for _name, stream in open_exports(path):
+    for _name, stream in source.open_exports(path):
         return _find_look_of_stream(stream)
     return "other JSON"
 
 
 def _is_named_like_documents(path: Path) -> bool:
-    return not conversation_files(path) if path.is_dir() else find_reader(path) is not None
+    return (
+        not source.conversation_files(path) if path.is_dir() else tree.find_reader(path) is not None
+    )
 
 
 def _check_documents(path: Path) -> None:
     if path.is_dir():
         return
-    if is_unread_code(path) and (missing := SOURCE_CODE.missing_extra()):
+    if tree.is_unread_code(path) and (missing := tree.SOURCE_CODE.missing_extra()):
         raise missing
-    if find_reader(path) is None:
+    if tree.find_reader(path) is None:
         raise InvalidInput("path", str(path), "not a document", f"Give a folder, or a {_KNOWN}.")
     if path.suffix.lower() in TEXT_SUFFIXES and _opens_like_an_export(path):
         look = find_look(path)
@@ -136,21 +123,20 @@ def _refuse_packed(path: Path, wanted: str | None) -> None:
 def _check_content(path: Path) -> None:
     if not path.exists():
         raise InvalidInput("path", str(path), "no such file or folder", "Check the path.")
-    if path.is_dir() and not conversation_files(path) and not _holds_documents(path):
-        if UNREAD_CODE in find_documents(path) and (missing := SOURCE_CODE.missing_extra()):
+    if path.is_dir() and not source.conversation_files(path) and not _holds_documents(path):
+        if tree.UNREAD_CODE in tree.find_documents(path) and (
+            missing := tree.SOURCE_CODE.missing_extra()
+        ):
             raise missing
-        raise InvalidInput(
-            "path",
-            str(path),
-            "the folder holds no document and no conversations.json",
-            f"Give a folder with a {_KNOWN}, an unpacked export, or a file.",
-        )
+        problem = "the folder holds no document and no conversations.json"
+        remedy = f"Give a folder with a {_KNOWN}, an unpacked export, or a file."
+        raise InvalidInput("path", str(path), problem, remedy)
     if path.is_file() and path.stat().st_size == 0:
         raise InvalidInput("path", str(path), "the file is empty", "Give a file with content.")
 
 
 def _holds_documents(path: Path) -> bool:
-    return any(isinstance(found, DocumentFile) for found in find_documents(path))
+    return any(isinstance(found, tree.DocumentFile) for found in tree.find_documents(path))
 
 
 def _choose_by_name(path: Path, look: Look) -> Format | None:
@@ -164,10 +150,10 @@ def _choose_by_name(path: Path, look: Look) -> Format | None:
 def _find_look_of_stream(stream: io.BufferedReader) -> Look:
     if b"\0" in stream.peek(4096)[:4096]:
         return "binary data"
-    if not (opening := looks_like_json(stream)):
+    if not (opening := source.looks_like_json(stream)):
         return "text"
     keys: set[str] = set()
-    for key in top_level_keys(stream):
+    for key in source.top_level_keys(stream):
         if key in _TELLING_KEYS:
             return _TELLING_KEYS[key]
         keys.add(key)
@@ -204,5 +190,7 @@ def _give_array_hint(look: Look) -> str:
 def _has_json_line(path: Path) -> bool:
     if not path.is_file():
         return False
-    lines = (line for _, line in iterate_numbered_lines(path) if line is not None and line.strip())
-    return any(parse_object(line) is not None for line in islice(lines, _PROBED_LINES))
+    lines = (
+        line for _, line in source.iterate_numbered_lines(path) if line is not None and line.strip()
+    )
+    return any(source.parse_object(line) is not None for line in islice(lines, _PROBED_LINES))

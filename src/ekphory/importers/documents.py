@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
+from ekphory.documents import tree
 from ekphory.documents.blocks import (
     NOTHING_EXCLUDED,
     Exclusion,
@@ -24,14 +25,6 @@ from ekphory.documents.blocks import (
 from ekphory.documents.notes import JOINER, REFERENCES, NoteText, find_date, join
 from ekphory.documents.passages import Passage, read_document
 from ekphory.documents.settings import PageReader, ReadingSettings, find_page_reader
-from ekphory.documents.tree import (
-    DocumentFile,
-    Reader,
-    find_document,
-    find_documents,
-    find_reader,
-    watch_changes,
-)
 from ekphory.errors import InvalidInput, MissingExtra, ScopeError
 from ekphory.filters.tree import And, Comparison, Contains, Field, In
 from ekphory.importers.report import ImportInterrupted, ImportReport, Tally, failures_file
@@ -63,8 +56,8 @@ class ImportedDocument:
         pool: Where its passages go.
     """
 
-    file: DocumentFile
-    reader: Reader
+    file: tree.DocumentFile
+    reader: tree.Reader
     session: str
     pool: str
 
@@ -312,7 +305,7 @@ def watch_documents(
     root = Path(path).resolve()
     with (
         failures_file(root, failures_path) as failures,
-        closing(watch_changes(root, stopped=stopped)) as rounds,
+        closing(tree.watch_changes(root, stopped=stopped)) as rounds,
     ):
         tally = Tally(failures)
         run = _Import(memory, root, options, tally, on_progress)
@@ -373,7 +366,7 @@ class _Import:
         if files or gone:
             self._import_files(list(files.values()), gone)
 
-    def _import_files(self, files: list[DocumentFile], places: list[str]) -> ImportReport:
+    def _import_files(self, files: list[tree.DocumentFile], places: list[str]) -> ImportReport:
         """Import these, and look at these places for documents that are gone."""
         try:
             self._update(files)
@@ -393,7 +386,7 @@ class _Import:
             return path == self._root
         return not any(part.startswith(".") for part in path.relative_to(self._root).parts)
 
-    def _update(self, files: list[DocumentFile]) -> None:
+    def _update(self, files: list[tree.DocumentFile]) -> None:
         """Import what is new in these documents, and forget what they no longer hold.
 
         A document that cannot be read to its end loses nothing.
@@ -408,8 +401,8 @@ class _Import:
                 done += 1
         self._write()
 
-    def _make_document(self, file: DocumentFile) -> ImportedDocument | None:
-        reader = find_reader(file.path)
+    def _make_document(self, file: tree.DocumentFile) -> ImportedDocument | None:
+        reader = tree.find_reader(file.path)
         if reader is None:
             return None
         if not is_storable(file.name):
@@ -502,10 +495,10 @@ class _Import:
                 break
         return [session for session in sessions if _lies_in(session, prefix)]
 
-    def _find_all(self) -> list[DocumentFile]:
-        files: list[DocumentFile] = []
-        for found in find_documents(self._root, exclude=self._options.exclude):
-            if isinstance(found, DocumentFile):
+    def _find_all(self) -> list[tree.DocumentFile]:
+        files: list[tree.DocumentFile] = []
+        for found in tree.find_documents(self._root, exclude=self._options.exclude):
+            if isinstance(found, tree.DocumentFile):
                 files.append(found)
             elif isinstance(found, SkippedPart):
                 self._tally.leave_out(found.reason)
@@ -515,27 +508,26 @@ class _Import:
         _refuse_if_all_need_more(files)
         return files
 
-    def _find_below(self, path: Path) -> list[DocumentFile]:
+    def _find_below(self, path: Path) -> list[tree.DocumentFile]:
         """Return the documents at a path that changed: one, or those of a folder that is new."""
         if path.is_dir() and not path.is_symlink() and path != self._root:
-            inside = (file for file in find_documents(path) if isinstance(file, DocumentFile))
+            inside = (
+                file for file in tree.find_documents(path) if isinstance(file, tree.DocumentFile)
+            )
             found = (self._find_file(file.path) for file in inside)
             return [file for file in found if file is not None]
         file = self._find_file(path)
         return [] if file is None else [file]
 
-    def _find_file(self, path: Path) -> DocumentFile | None:
-        return find_document(self._root, path, exclude=self._options.exclude)
+    def _find_file(self, path: Path) -> tree.DocumentFile | None:
+        return tree.find_document(self._root, path, exclude=self._options.exclude)
 
 
 def _check(scope: Scope, options: DocumentOptions) -> None:
     if scope.session is not None:
-        raise ScopeError(
-            "session",
-            scope.session,
-            "each document is a session of its own, so none may be bound",
-            "Leave --session and EKPHORY_SESSION out",
-        )
+        problem = "each document is a session of its own, so none may be bound"
+        remedy = "Leave --session and EKPHORY_SESSION out"
+        raise ScopeError("session", scope.session, problem, remedy)
     if options.name is not None and not options.name.strip():
         raise InvalidInput("name", options.name, "is empty", "Give the collection's name")
     # What every passage will hold is checked once, before anything is read.
@@ -543,11 +535,11 @@ def _check(scope: Scope, options: DocumentOptions) -> None:
     make_draft(sample, scope=scope, now=now_utc())
 
 
-def _refuse_if_all_need_more(files: list[DocumentFile]) -> None:
+def _refuse_if_all_need_more(files: list[tree.DocumentFile]) -> None:
     """Raise where no document can be read; where some can, the others are told of one by one."""
     first: MissingExtra | None = None
     for file in files:
-        reader = find_reader(file.path)
+        reader = tree.find_reader(file.path)
         missing = None if reader is None else reader.missing_extra()
         if missing is None:
             return

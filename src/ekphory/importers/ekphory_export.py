@@ -8,28 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ekphory import transfer
 from ekphory.errors import InvalidInput
-from ekphory.importers.source import (
-    ImportedRecord,
-    Readable,
-    Unreadable,
-    describe_excess_length,
-    iterate_numbered_lines,
-)
-from ekphory.transfer import (
-    END_KEY,
-    FORMAT_VERSION,
-    HEADER_KEY,
-    VERSIONS_KEY,
-    DamagedLine,
-    decode_line,
-)
+from ekphory.importers import source
 from ekphory.types import now_utc, to_utc
 
 EXPIRED = "expired since the export"
 
 
-def read_export(path: Path, on_left_out: Callable[[str], None]) -> Iterator[Readable]:
+def read_export(path: Path, on_left_out: Callable[[str], None]) -> Iterator[source.Readable]:
     """Read an export, line by line, and check that nothing of it is missing or changed.
 
     A damaged line is reported with its number; so is a memory that lacks some of its versions,
@@ -45,7 +32,7 @@ def read_export(path: Path, on_left_out: Callable[[str], None]) -> Iterator[Read
     Raises:
         InvalidInput: The first line is not the header of an export, or of a newer ekphory's.
     """
-    lines = iterate_numbered_lines(path)
+    lines = source.iterate_numbered_lines(path)
     number, first = next(lines, (1, b""))
     state = _Reading(path.name, _read_header(path.name, first))
     for number, line in lines:
@@ -55,26 +42,25 @@ def read_export(path: Path, on_left_out: Callable[[str], None]) -> Iterator[Read
 
 def _read_header(name: str, line: bytes | None) -> dict[str, Any]:
     try:
-        header = decode_line(line or b"")
-    except DamagedLine as error:
+        header = transfer.decode_line(line or b"")
+    except transfer.DamagedLine as error:
         raise InvalidInput(
             "path", f"{name}:1", f"the header is {error}", "Take the file as it was exported"
         ) from error
-    if header.get(HEADER_KEY) != FORMAT_VERSION:
-        raise InvalidInput(
-            HEADER_KEY,
-            header.get(HEADER_KEY),
-            f"this ekphory reads exports of version {FORMAT_VERSION}",
-            "Upgrade it with: pip install --upgrade ekphory",
-        )
+    if header.get(transfer.HEADER_KEY) != transfer.FORMAT_VERSION:
+        problem = f"this ekphory reads exports of version {transfer.FORMAT_VERSION}"
+        remedy = "Upgrade it with: pip install --upgrade ekphory"
+        raise InvalidInput(transfer.HEADER_KEY, header.get(transfer.HEADER_KEY), problem, remedy)
     return header
 
 
 def _leave_out_expired(
-    found: Iterator[Readable], on_left_out: Callable[[str], None]
-) -> Iterator[Readable]:
+    found: Iterator[source.Readable], on_left_out: Callable[[str], None]
+) -> Iterator[source.Readable]:
     for entry in found:
-        if isinstance(entry, ImportedRecord) and _has_expired(entry.fields.get("expires_at")):
+        if isinstance(entry, source.ImportedRecord) and _has_expired(
+            entry.fields.get("expires_at")
+        ):
             on_left_out(EXPIRED)
         else:
             yield entry
@@ -114,10 +100,10 @@ class _Reading:
         # Whatever an editor ends its lines with.
         self._digest.update(line.rstrip(b"\r\n") + b"\n")
 
-    def take(self, number: int, line: bytes | None) -> Iterator[Readable]:
+    def take(self, number: int, line: bytes | None) -> Iterator[source.Readable]:
         """Take one line in; return the memory before it, where that is complete by now."""
         if line is None:
-            yield self._describe_damage(number, describe_excess_length("line"))
+            yield self._describe_damage(number, source.describe_excess_length("line"))
         elif self._ended:
             if line.strip():
                 yield self._describe_damage(
@@ -126,7 +112,7 @@ class _Reading:
         else:
             yield from self._take_content(number, line)
 
-    def finish(self, number: int) -> Iterator[Readable]:
+    def finish(self, number: int) -> Iterator[source.Readable]:
         """Return the last memory, and tell whether the file ended too early."""
         yield from self._settle()
         if not self._ended:
@@ -137,29 +123,29 @@ class _Reading:
                 "again, and import that too.",
             )
 
-    def _take_content(self, number: int, line: bytes) -> Iterator[Readable]:
+    def _take_content(self, number: int, line: bytes) -> Iterator[source.Readable]:
         try:
-            content = decode_line(line)
-        except DamagedLine as error:
+            content = transfer.decode_line(line)
+        except transfer.DamagedLine as error:
             self._add_up(line)
             shown = line[:500].decode("utf-8", "replace")
             message = f"{error}. Take the line as it was exported."
             yield self._describe_damage(number, message, shown)
             return
-        if END_KEY in content:
+        if transfer.END_KEY in content:
             yield from self._settle()
             yield from self._check_end(number, content)
             return
         self._add_up(line)
-        if VERSIONS_KEY in content:
+        if transfer.VERSIONS_KEY in content:
             yield from self._settle()
             self._memories += 1
-            self._current = _Memory(number, content, content.pop(VERSIONS_KEY))
+            self._current = _Memory(number, content, content.pop(transfer.VERSIONS_KEY))
         else:
             self._versions += 1
             yield from self._take_version(number, content)
 
-    def _take_version(self, number: int, content: dict[str, Any]) -> Iterator[Readable]:
+    def _take_version(self, number: int, content: dict[str, Any]) -> Iterator[source.Readable]:
         current = self._current
         if current is None or content.get("superseded_by") != current.fields.get("id"):
             yield self._describe_damage(
@@ -168,7 +154,7 @@ class _Reading:
         else:
             current.versions.append(content)
 
-    def _settle(self) -> Iterator[Readable]:
+    def _settle(self) -> Iterator[source.Readable]:
         current, self._current = self._current, None
         if current is None:
             return
@@ -179,10 +165,10 @@ class _Reading:
                 "be read, so it was not imported. Take the file as it was exported.",
             )
             return
-        fields = current.fields | {VERSIONS_KEY: current.versions}
-        yield ImportedRecord(fields, f"{self._name}:{current.number}")
+        fields = current.fields | {transfer.VERSIONS_KEY: current.versions}
+        yield source.ImportedRecord(fields, f"{self._name}:{current.number}")
 
-    def _check_end(self, number: int, end: dict[str, Any]) -> Iterator[Readable]:
+    def _check_end(self, number: int, end: dict[str, Any]) -> Iterator[source.Readable]:
         self._ended = True
         if self._digest.hexdigest() == end.get("sha256"):
             return
@@ -194,8 +180,8 @@ class _Reading:
             "it. What could be read is imported.",
         )
 
-    def _describe_damage(self, number: int, message: str, content: str = "") -> Unreadable:
-        return Unreadable(f"{self._name}:{number}", "line", message, content)
+    def _describe_damage(self, number: int, message: str, content: str = "") -> source.Unreadable:
+        return source.Unreadable(f"{self._name}:{number}", "line", message, content)
 
 
 def _format_count(count: object) -> str:

@@ -14,12 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ekphory.errors import DatasetError, InvalidInput
-from ekphory.importers.source import (
-    ImportedRecord,
-    Readable,
-    Unreadable,
-    stream_elements,
-)
+from ekphory.importers import source
 
 _SESSION = re.compile(r"session_(\d+)")
 _MOMENT = re.compile(r"(\d{1,2}):(\d{2}) ([ap]m) on (\d{1,2}) (\w+),? (\d{4})", re.IGNORECASE)
@@ -100,11 +95,11 @@ def read_conversations(path: Path) -> Iterator[LocomoConversation]:
     if not path.is_file():
         raise DatasetError(f"path={str(path)!r}: no such file. Give LoCoMo's JSON file.")
     for sample in _read_samples(path):
-        if isinstance(sample, Unreadable):
+        if isinstance(sample, source.Unreadable):
             raise _make_dataset_error(sample)
         turns: list[LocomoTurn] = []
         for turn in _read_turns(sample):
-            if isinstance(turn, Unreadable):
+            if isinstance(turn, source.Unreadable):
                 raise _make_dataset_error(turn)
             turns.append(turn)
         yield LocomoConversation(sample.id, tuple(turns), tuple(_read_questions(sample)))
@@ -112,7 +107,7 @@ def read_conversations(path: Path) -> Iterator[LocomoConversation]:
 
 def read_locomo(
     path: Path, *, conversation: str | None = None, project: str | None = None
-) -> Iterator[Readable]:
+) -> Iterator[source.Readable]:
     """Read the turns of LoCoMo's own file as records.
 
     Ids repeat from one conversation to the next, so each conversation is a project of its own,
@@ -133,18 +128,18 @@ def read_locomo(
     wanted = conversation if conversation is not None else project
     known: list[str] = []
     for sample in _read_samples(path):
-        if isinstance(sample, Unreadable):
+        if isinstance(sample, source.Unreadable):
             yield sample
             continue
         known.append(sample.id)
         if wanted is not None and sample.id != wanted:
             continue
         for turn in _read_turns(sample):
-            if isinstance(turn, Unreadable):
+            if isinstance(turn, source.Unreadable):
                 yield turn
             else:
                 fields = _make_fields(turn, project or sample.id)
-                yield ImportedRecord(fields, f"{sample.id}: {turn.id}")
+                yield source.ImportedRecord(fields, f"{sample.id}: {turn.id}")
     if wanted is not None and wanted not in known:
         held = ", ".join(known[:20]) or "none"
         problem = f"{path.name} has no such conversation; it holds {held}"
@@ -166,24 +161,24 @@ def _make_fields(turn: LocomoTurn, project: str) -> dict[str, object]:
     }
 
 
-def _read_samples(path: Path) -> Iterator[_Sample | Unreadable]:
-    for found in stream_elements(path, "conversation"):
-        yield found if isinstance(found, Unreadable) else _read_sample(*found)
+def _read_samples(path: Path) -> Iterator[_Sample | source.Unreadable]:
+    for found in source.stream_elements(path, "conversation"):
+        yield found if isinstance(found, source.Unreadable) else _read_sample(*found)
 
 
-def _read_sample(place: str, element: object) -> _Sample | Unreadable:
+def _read_sample(place: str, element: object) -> _Sample | source.Unreadable:
     if not isinstance(element, dict) or not isinstance(element.get("conversation"), dict):
-        return Unreadable(place, "conversation", "LoCoMo's `conversation` is missing here.")
+        return source.Unreadable(place, "conversation", "LoCoMo's `conversation` is missing here.")
     sample_id = element.get("sample_id")
     if not isinstance(sample_id, str) or not sample_id:
-        return Unreadable(place, "sample_id", "LoCoMo's `sample_id` is missing here.")
+        return source.Unreadable(place, "sample_id", "LoCoMo's `sample_id` is missing here.")
     questions = element.get("qa")
     return _Sample(
         sample_id, element["conversation"], questions if isinstance(questions, list) else []
     )
 
 
-def _read_turns(sample: _Sample) -> Iterator[LocomoTurn | Unreadable]:
+def _read_turns(sample: _Sample) -> Iterator[LocomoTurn | source.Unreadable]:
     numbers = sorted(int(match[1]) for key in sample.talk if (match := _SESSION.fullmatch(key)))
     sequence = 0
     for number in numbers:
@@ -196,17 +191,19 @@ def _read_turns(sample: _Sample) -> Iterator[LocomoTurn | Unreadable]:
 
 def _read_turn(
     sample: _Sample, turn: object, *, session: int, sequence: int, place: str
-) -> LocomoTurn | Unreadable:
+) -> LocomoTurn | source.Unreadable:
     if not isinstance(turn, dict):
-        return Unreadable(place, "turn", "not an object.", str(turn)[:500])
+        return source.Unreadable(place, "turn", "not an object.", str(turn)[:500])
     for key in ("dia_id", "speaker", "text"):
         if not isinstance(turn.get(key), str):
-            return Unreadable(place, key, f"LoCoMo's `{key}` is missing here.", str(turn)[:500])
+            return source.Unreadable(
+                place, key, f"LoCoMo's `{key}` is missing here.", str(turn)[:500]
+            )
     written = sample.talk.get(f"session_{session}_date_time")
     at = _read_time(written)
     if at is None:
         reason = f"{written!r} is not a moment such as '1:56 pm on 8 May, 2023'."
-        return Unreadable(place, f"session_{session}_date_time", reason)
+        return source.Unreadable(place, f"session_{session}_date_time", reason)
     return LocomoTurn(
         id=turn["dia_id"],
         session=session,
@@ -246,12 +243,12 @@ def _read_questions(sample: _Sample) -> Iterator[LocomoQuestion]:
         place = f"{sample.id}: question {position}"
         if not isinstance(question, dict) or not isinstance(question.get("question"), str):
             raise _make_dataset_error(
-                Unreadable(place, "question", "LoCoMo's `question` is missing.")
+                source.Unreadable(place, "question", "LoCoMo's `question` is missing.")
             )
         category = question.get("category")
         if not isinstance(category, int):
             raise _make_dataset_error(
-                Unreadable(place, "category", f"{category!r} is not a number.")
+                source.Unreadable(place, "category", f"{category!r} is not a number.")
             )
         evidence = question.get("evidence")
         yield LocomoQuestion(
@@ -262,5 +259,5 @@ def _read_questions(sample: _Sample) -> Iterator[LocomoQuestion]:
         )
 
 
-def _make_dataset_error(unreadable: Unreadable) -> DatasetError:
+def _make_dataset_error(unreadable: source.Unreadable) -> DatasetError:
     return DatasetError(f"{unreadable.place}: {unreadable.field}: {unreadable.message}")

@@ -12,16 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ekphory.errors import InvalidInput
-from ekphory.importers.source import (
-    ImportedRecord,
-    Readable,
-    Unreadable,
-    iterate_numbered_lines,
-    parse_object,
-    read_moment,
-    stream_elements,
-    stream_lines,
-)
+from ekphory.importers import source
 from ekphory.scope import SCOPE_FIELDS
 from ekphory.types import MAX_WHOLE_NUMBER, Scalar, is_storable, now_utc
 
@@ -95,7 +86,7 @@ class RowFormat:
     fields_of: Callable[[Row], dict[str, object] | None]
 
 
-def read_rows(path: Path, form: RowFormat) -> Iterator[Readable]:
+def read_rows(path: Path, form: RowFormat) -> Iterator[source.Readable]:
     """Read the rows of an export, one at a time.
 
     Args:
@@ -108,7 +99,7 @@ def read_rows(path: Path, form: RowFormat) -> Iterator[Readable]:
     for found in _read_lines(path) if _is_json_lines(path) else _read_elements(path):
         rows = _find_rows(found, form, depth=0) if isinstance(found, Row) else iter((found,))
         for row in rows:
-            if isinstance(row, Unreadable):
+            if isinstance(row, source.Unreadable):
                 yield row
             else:
                 yield from _read(row, form)
@@ -120,53 +111,54 @@ def read_timestamp(name: str, value: object) -> datetime:
     Raises:
         InvalidInput: The value is not a moment.
     """
-    found = read_moment(value)
+    found = source.read_moment(value)
     if found is None:
-        raise InvalidInput(
-            name, value, "must be a timestamp", "Give ISO 8601, or seconds since 1970"
-        )
+        problem = "must be a timestamp"
+        raise InvalidInput(name, value, problem, "Give ISO 8601, or seconds since 1970")
     return found
 
 
-def _read(row: Row, form: RowFormat) -> Iterator[Readable]:
+def _read(row: Row, form: RowFormat) -> Iterator[source.Readable]:
     try:
         fields = form.fields_of(row)
     except InvalidInput as error:
-        yield Unreadable(row.place, error.field, str(error), _cut_short(row.value))
+        yield source.Unreadable(row.place, error.field, str(error), _cut_short(row.value))
         return
     if fields is not None:
-        yield ImportedRecord(fields, row.place)
+        yield source.ImportedRecord(fields, row.place)
 
 
 def _is_json_lines(path: Path) -> bool:
     """Whether several lines hold an object each; a single one is read as JSON all the same."""
     if path.suffix.lower() in _LINES_SUFFIXES:
         return True
-    written = (line for _, line in iterate_numbered_lines(path) if line is None or line.strip())
+    written = (
+        line for _, line in source.iterate_numbered_lines(path) if line is None or line.strip()
+    )
     first, second = next(written, None), next(written, None)
-    return first is not None and second is not None and parse_object(first) is not None
+    return first is not None and second is not None and source.parse_object(first) is not None
 
 
-def _read_lines(path: Path) -> Iterator[Row | Unreadable]:
-    for found in stream_lines(path):
-        if isinstance(found, Unreadable):
+def _read_lines(path: Path) -> Iterator[Row | source.Unreadable]:
+    for found in source.stream_lines(path):
+        if isinstance(found, source.Unreadable):
             yield found
             continue
         place, line = found
-        value = parse_object(line)
+        value = source.parse_object(line)
         if value is not None:
             yield Row(value, place)
         else:
             shown = line[:500].decode("utf-8", errors="replace").strip()
-            yield Unreadable(place, "line", "not a JSON object. Mend this line.", shown)
+            yield source.Unreadable(place, "line", "not a JSON object. Mend this line.", shown)
 
 
-def _read_elements(path: Path) -> Iterator[Row | Unreadable]:
-    for found in stream_elements(path, "element"):
-        yield found if isinstance(found, Unreadable) else _make_row(*found, around={})
+def _read_elements(path: Path) -> Iterator[Row | source.Unreadable]:
+    for found in source.stream_elements(path, "element"):
+        yield found if isinstance(found, source.Unreadable) else _make_row(*found, around={})
 
 
-def _find_rows(found: Row, form: RowFormat, *, depth: int) -> Iterator[Row | Unreadable]:
+def _find_rows(found: Row, form: RowFormat, *, depth: int) -> Iterator[Row | source.Unreadable]:
     """Return the object itself where it is a row, else those in its lists."""
     if form.is_row(found.value):
         yield found
@@ -174,7 +166,7 @@ def _find_rows(found: Row, form: RowFormat, *, depth: int) -> Iterator[Row | Unr
     held = {name: value for name in form.lists if isinstance(value := found.value.get(name), list)}
     if not held or depth == _DEEPEST:
         problem = f"no {form.expected} here, nor a list of such under {', '.join(form.lists)}."
-        yield Unreadable(found.place, "row", problem, _cut_short(found.value))
+        yield source.Unreadable(found.place, "row", problem, _cut_short(found.value))
         return
     around = {**found.around, **{k: v for k, v in found.value.items() if k not in held}}
     for name, elements in held.items():
@@ -186,10 +178,10 @@ def _find_rows(found: Row, form: RowFormat, *, depth: int) -> Iterator[Row | Unr
                 yield row
 
 
-def _make_row(place: str, found: object, around: Mapping[str, object]) -> Row | Unreadable:
+def _make_row(place: str, found: object, around: Mapping[str, object]) -> Row | source.Unreadable:
     if isinstance(found, dict):
         return Row(found, place, around)
-    return Unreadable(place, "row", "not an object.", str(found)[:500])
+    return source.Unreadable(place, "row", "not an object.", str(found)[:500])
 
 
 def _cut_short(value: Mapping[str, object]) -> str:
@@ -269,7 +261,7 @@ def _restore_entry(name: str, value: Scalar) -> tuple[str, Any]:
 _CONTENT = "content"
 
 
-def read_langmem(path: Path) -> Iterator[Readable]:
+def read_langmem(path: Path) -> Iterator[source.Readable]:
     """Read the items of a LangGraph store, as `item.dict()` or a dump of its table gives them.
 
     The text is that of LangMem's `content`; a memory of a schema of one's own, and any other
@@ -311,9 +303,8 @@ def _read_namespace(row: Row) -> list[str]:
     found = row.value.get("namespace", row.value.get("prefix"))
     labels = found.split(".") if isinstance(found, str) else found
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-        raise InvalidInput(
-            "namespace", found, "must be a list of labels", 'Give ["memories", "mara"]'
-        )
+        problem = "must be a list of labels"
+        raise InvalidInput("namespace", found, problem, 'Give ["memories", "mara"]')
     return labels
 
 
@@ -355,7 +346,7 @@ _READ = {
 _MADE_ANEW = {"hash", "score", "score_details", "text_lemmatized"}
 
 
-def read_mem0(path: Path) -> Iterator[Readable]:
+def read_mem0(path: Path) -> Iterator[source.Readable]:
     """Read the memories of a mem0 export.
 
     Users, agents and runs become the scope; what else a memory has, such as `categories` and
@@ -404,9 +395,8 @@ def _read_expiry(row: Row) -> object:
     if isinstance(value, str) and _DAY.fullmatch(value.strip()):
         moment += timedelta(days=1)  # it holds until the end of that day
     if moment <= now_utc():
-        raise InvalidInput(
-            "expiration_date", value, "has passed", "Remove it to import this memory all the same"
-        )
+        remedy = "Remove it to import this memory all the same"
+        raise InvalidInput("expiration_date", value, "has passed", remedy)
     return moment
 
 
@@ -427,7 +417,7 @@ _ZEP_READ = {
 _NOT_KEPT = {"processed", "token_count", "score", "relevance", "content_policy"}
 
 
-def read_zep(path: Path) -> Iterator[Readable]:
+def read_zep(path: Path) -> Iterator[source.Readable]:
     """Read what Zep's API gives: messages, edges with their facts, and episodes.
 
     A message keeps its thread as session. A fact is a semantic memory of the moment from which it

@@ -119,12 +119,9 @@ class FailuresFile:
             else:
                 self.path = candidate
                 return self._stream
-        raise InvalidInput(
-            "failures_path",
-            str(self._candidates[0]),
-            f"the failures cannot be written ({'; '.join(reasons)})",
-            "Name a file that can be written to.",
-        )
+        problem = f"the failures cannot be written ({'; '.join(reasons)})"
+        remedy = "Name a file that can be written to."
+        raise InvalidInput("failures_path", str(self._candidates[0]), problem, remedy)
 
     def _leave_others(self, lines: list[str]) -> list[str]:
         """Return the lines that tell of other inputs."""
@@ -171,9 +168,8 @@ def failures_file(path: Path, wanted: Path | None) -> FailuresFile:
         name = Path(FAILURES_FOLDER, f"{source.name.removesuffix('.jsonl')}.jsonl")
         return FailuresFile(source, source.parent / name, instead=Path.cwd() / name)
     if wanted.is_dir() or not wanted.parent.is_dir():
-        raise InvalidInput(
-            "failures_path", str(wanted), "not a file in an existing folder", "Name such a file."
-        )
+        problem = "not a file in an existing folder"
+        raise InvalidInput("failures_path", str(wanted), problem, "Name such a file.")
     return FailuresFile(source, wanted)
 
 

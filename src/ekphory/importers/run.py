@@ -85,9 +85,8 @@ def import_path(
     source = Path(path)
     chosen = choose_format(source, format)
     if chosen != "locomo" and conversation is not None:
-        raise InvalidInput(
-            "conversation", conversation, f"{chosen} has no selection", "Leave it out."
-        )
+        problem = f"{chosen} has no selection"
+        raise InvalidInput("conversation", conversation, problem, "Leave it out.")
     tell = on_progress or (lambda _: None)
     if chosen == "documents":
         return import_documents(
@@ -138,11 +137,7 @@ def _read_records(
 
 
 def _run(
-    scope: Scope,
-    write: Write,
-    records: Iterator[Readable],
-    tally: Tally,
-    on_progress: OnProgress,
+    scope: Scope, write: Write, records: Iterator[Readable], tally: Tally, on_progress: OnProgress
 ) -> ImportReport:
     """Write all records and give the report."""
     try:

@@ -277,9 +277,8 @@ def _refuse_bad_archives(path: Path) -> Iterator[None]:
     try:
         yield
     except zipfile.BadZipFile as error:
-        raise InvalidInput(
-            "path", str(path), f"not a readable zip archive ({error})", "Download the export again."
-        ) from error
+        problem = f"not a readable zip archive ({error})"
+        raise InvalidInput("path", str(path), problem, "Download the export again.") from error
 
 
 def _find_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:
@@ -287,12 +286,9 @@ def _find_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]
     members = [member for member in files if CONVERSATIONS.fullmatch(member.filename)]
     if not members:
         held = ", ".join(member.filename for member in files[:5]) or "nothing"
-        raise InvalidInput(
-            "path",
-            str(path),
-            f"the archive holds no conversations.json (it holds {held})",
-            "Give the archive as ChatGPT or Claude sent it, or the JSON file inside it.",
-        )
+        problem = f"the archive holds no conversations.json (it holds {held})"
+        remedy = "Give the archive as ChatGPT or Claude sent it, or the JSON file inside it."
+        raise InvalidInput("path", str(path), problem, remedy)
     if any(member.flag_bits & 1 for member in members):
         raise InvalidInput(
             "path", str(path), "the archive is encrypted", "Unpack it and give conversations.json."

@@ -12,30 +12,17 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
+from ekphory.documents import notes
 from ekphory.documents.blocks import NoteFacts
-from ekphory.documents.notes import (
-    LONGEST_FRONT_MATTER,
-    NoteText,
-    find_date,
-    part_front_matter,
-    read_marks,
-)
+from ekphory.importers import source
 from ekphory.importers.documents import gather_metadata
-from ekphory.importers.source import (
-    MAX_UNIT_BYTES,
-    ImportedRecord,
-    Readable,
-    Unreadable,
-    describe_excess_length,
-    iterate_numbered_lines,
-    stream_lines,
-)
+from ekphory.importers.source import MAX_UNIT_BYTES
 
 _SET_BY_THE_STORE = ("created_at", "supersedes", "superseded_by")
 """Fields that a listing shows and that the store sets itself when a record is written."""
 
 
-def read_jsonl(path: Path) -> Iterator[Readable]:
+def read_jsonl(path: Path) -> Iterator[source.Readable]:
     """Read a JSON Lines file whose objects use the field names of `MemoryRecord`.
 
     A broken line is reported with its number and does not end the import. What the store sets
@@ -47,31 +34,33 @@ def read_jsonl(path: Path) -> Iterator[Readable]:
     Yields:
         One record or one `Unreadable` for every line that is not blank.
     """
-    for found in stream_lines(path):
-        yield found if isinstance(found, Unreadable) else read_json_line(*found)
+    for found in source.stream_lines(path):
+        yield found if isinstance(found, source.Unreadable) else read_json_line(*found)
 
 
-def read_json_line(place: str, line: bytes) -> Readable:
+def read_json_line(place: str, line: bytes) -> source.Readable:
     """Read a line that holds an object with the field names of `MemoryRecord`."""
     content = line[:500].decode("utf-8", errors="replace").strip()
     try:
         parsed = json.loads(line.decode("utf-8").strip())
     except UnicodeDecodeError as error:
         message = f"byte {error.start + 1} of the line is not UTF-8. Save the file as UTF-8."
-        return Unreadable(place, "line", message, content)
+        return source.Unreadable(place, "line", message, content)
     except json.JSONDecodeError as error:
         message = f"not valid JSON: {error.msg} (column {error.colno}). Mend this line."
-        return Unreadable(place, "line", message, content)
+        return source.Unreadable(place, "line", message, content)
     except (ValueError, RecursionError) as error:
-        return Unreadable(place, "line", f"not usable JSON: {error}. Mend this line.", content)
+        return source.Unreadable(
+            place, "line", f"not usable JSON: {error}. Mend this line.", content
+        )
     if not isinstance(parsed, dict):
         message = f"a {type(parsed).__name__} in place of an object. Write {{...}} on each line."
-        return Unreadable(place, "line", message, content)
+        return source.Unreadable(place, "line", message, content)
     if parsed.get("superseded_by") is not None:
         message = "an earlier version of another memory. Import only the current one."
-        return Unreadable(place, "superseded_by", message, content)
+        return source.Unreadable(place, "superseded_by", message, content)
     kept = {name: value for name, value in parsed.items() if name not in _SET_BY_THE_STORE}
-    return ImportedRecord(kept, place)
+    return source.ImportedRecord(kept, place)
 
 
 TEXT_SUFFIXES = (".md", ".markdown", ".txt")
@@ -88,7 +77,7 @@ class _Paragraph:
     problem: str
 
 
-def read_text(path: Path) -> Iterator[Readable]:
+def read_text(path: Path) -> Iterator[source.Readable]:
     """Read the paragraphs, parted by blank lines, of a text file or of a folder of them.
 
     A Markdown heading belongs to the paragraphs below it and is not a memory of its own; a fenced
@@ -119,23 +108,23 @@ def _is_hidden(entry: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in entry.relative_to(folder).parts)
 
 
-def _read_file(file: Path, relative: str) -> Iterator[Readable]:
+def _read_file(file: Path, relative: str) -> Iterator[source.Readable]:
     markdown = _is_markdown(file)
     facts, first_line = _read_front_matter(file) if markdown else (NoteFacts(), 1)
     changed = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC)
-    at = find_date(relative, facts.dates) or changed
+    at = notes.find_date(relative, facts.dates) or changed
     repeats: Counter[bytes] = Counter()
     sequence = 0
     for paragraph in _read_paragraphs(file, first_line):
         place = f"{relative}:{paragraph.first_line}"
         if paragraph.problem:
-            yield Unreadable(place, "paragraph", paragraph.problem, paragraph.text[:500])
+            yield source.Unreadable(place, "paragraph", paragraph.problem, paragraph.text[:500])
             continue
-        note = read_marks(paragraph.text) if markdown else NoteText(paragraph.text)
+        note = notes.read_marks(paragraph.text) if markdown else notes.NoteText(paragraph.text)
         if not note.text:
             continue
         digest = hashlib.sha256(paragraph.text.encode()).digest()
-        yield ImportedRecord(
+        yield source.ImportedRecord(
             {
                 "id": _make_paragraph_id(relative, digest, repeats[digest]),
                 "text": note.text,
@@ -166,9 +155,9 @@ def _read_front_matter(file: Path) -> tuple[NoteFacts, int]:
     if find_spec("yaml") is None:
         return NoteFacts(), 1
     with file.open("rb") as stream:
-        opening = stream.read(LONGEST_FRONT_MATTER).removeprefix(codecs.BOM_UTF8)
+        opening = stream.read(notes.LONGEST_FRONT_MATTER).removeprefix(codecs.BOM_UTF8)
     text = opening.decode("utf-8", errors="replace").replace("\r\n", "\n")
-    told, below = part_front_matter(text)
+    told, below = notes.part_front_matter(text)
     facts = next((found for found in told if isinstance(found, NoteFacts)), NoteFacts())
     return facts, len(below) - len(below.lstrip("\n")) + 1 if told else 1
 
@@ -181,7 +170,7 @@ def _make_paragraph_id(relative: str, digest: bytes, repeat: int) -> str:
 def _read_paragraphs(file: Path, first_line: int) -> Iterator[_Paragraph]:
     markdown = _is_markdown(file)
     collector = _Collector()
-    for number, line in iterate_numbered_lines(file):
+    for number, line in source.iterate_numbered_lines(file):
         if number < first_line:
             continue
         text = collector.decode(line)
@@ -221,7 +210,7 @@ class _Collector:
     def decode(self, line: bytes | None) -> str:
         """Return a line as text, and remember why this paragraph cannot be used."""
         if line is None:
-            self._problem = describe_excess_length("line")
+            self._problem = source.describe_excess_length("line")
             return ""
         try:
             return line.decode("utf-8").rstrip("\r\n")
@@ -235,7 +224,7 @@ class _Collector:
             self.first_line = number
         self._size += len(text)
         if self._size > MAX_UNIT_BYTES:
-            self._problem = describe_excess_length("paragraph")
+            self._problem = source.describe_excess_length("paragraph")
             text = ""
         self.lines.append(text)
 

@@ -10,26 +10,15 @@ from pydantic import Field
 from ekphory.errors import InvalidInput
 from ekphory.filters.tree import Comparison, In
 from ekphory.filters.tree import Field as NamedField
+from ekphory.mcp_server import tool
 from ekphory.mcp_server.memory_tools import Remember
-from ekphory.mcp_server.tool import (
-    MOST_SHOWN,
-    Answered,
-    AnyTool,
-    Arguments,
-    McpAnswer,
-    ToolMemory,
-    format_records,
-    is_steering,
-    make_tool,
-    show_memory,
-)
 from ekphory.memory import Memory
 from ekphory.models.captures import MessageClass
 from ekphory.revise import ProfileEntry
 from ekphory.types import Revision, RevisionKind
 
 _MOST_MESSAGES = 1_000
-Most = Annotated[int, Field(ge=1, le=MOST_SHOWN, description="How many at most.")]
+Most = Annotated[int, Field(ge=1, le=tool.MOST_SHOWN, description="How many at most.")]
 
 
 def _in_words(revision: Revision) -> str:
@@ -40,100 +29,109 @@ def _in_words(revision: Revision) -> str:
 # The tool `supersede`.
 
 
-class SupersedeArguments(Arguments):
+class SupersedeArguments(tool.Arguments):
     """Which memory takes the place of which."""
 
-    old: Annotated[str, Field(description="Id of the memory that holds no more.")]
-    by: Annotated[str, Field(description="Id of the one that takes its place.")]
+    old: str
+    """Id of the memory that holds no more."""
+
+    by: str
+    """Id of the one that takes its place."""
+
     kind: RevisionKind = "replaces"
-    at: Annotated[
-        str | None,
-        Field(description="Since when, ISO 8601; since the newer memory where it is not given."),
-    ] = None
+    at: str | None = None
+    """Since when, ISO 8601; since the newer memory where it is not given."""
 
 
-class Superseded(McpAnswer):
+class Superseded(tool.McpAnswer):
     """The decision."""
 
     revision: Revision
 
 
-def _supersede(memory: Memory, given: SupersedeArguments) -> Answered:
+def _supersede(memory: Memory, given: SupersedeArguments) -> tool.Answered:
     made = memory.supersede(given.old, by=given.by, kind=given.kind, at=given.at)
-    return Answered(Superseded(revision=made), (_in_words(made),))
+    return tool.Answered(Superseded(revision=made), (_in_words(made),))
 
 
 # The tool `unsupersede`.
 
 
-class UnsupersedeArguments(Arguments):
+class UnsupersedeArguments(tool.Arguments):
     """What to take back."""
 
-    revision: Annotated[str | None, Field(description="Id of the decision.")] = None
-    batch: Annotated[str | None, Field(description="All of this batch instead.")] = None
+    revision: str | None = None
+    """Id of the decision."""
+
+    batch: str | None = None
+    """All of this batch instead."""
 
 
-class TakenBack(McpAnswer):
+class TakenBack(tool.McpAnswer):
     """How many decisions."""
 
     undone: int
 
 
-def _unsupersede(memory: Memory, given: UnsupersedeArguments) -> Answered:
+def _unsupersede(memory: Memory, given: UnsupersedeArguments) -> tool.Answered:
     undone = memory.unsupersede(revision=given.revision, batch=given.batch)
-    return Answered(TakenBack(undone=undone), (f"{undone:,} taken back.",))
+    return tool.Answered(TakenBack(undone=undone), (f"{undone:,} taken back.",))
 
 
 # The tool `conflicts`.
 
 
-class ConflictsArguments(Arguments):
+class ConflictsArguments(tool.Arguments):
     """How many."""
 
     limit: Most = 20
 
 
-class Conflicts(McpAnswer):
+class Conflicts(tool.McpAnswer):
     """Decisions that wait, the newest first."""
 
     conflicts: list[Revision]
 
 
-def _conflicts(memory: Memory, given: ConflictsArguments) -> Answered:
+def _conflicts(memory: Memory, given: ConflictsArguments) -> tool.Answered:
     found = memory.conflicts(limit=given.limit)
     lines = [_in_words(each) for each in found] or ["No conflicts."]
-    return Answered(Conflicts(conflicts=list(found)), tuple(lines))
+    return tool.Answered(Conflicts(conflicts=list(found)), tuple(lines))
 
 
 # The tool `timeline`.
 
 
-class TimelineArguments(Arguments):
+class TimelineArguments(tool.Arguments):
     """Which topic."""
 
-    topic: Annotated[str, Field(description="Words that name it, such as: where the user lives.")]
+    topic: str
+    """Words that name it, such as: where the user lives."""
+
     k: Most = 20
 
 
-class ToolState(ToolMemory):
+class ToolState(tool.ToolMemory):
     """One state of the topic."""
 
     since: datetime
-    until: Annotated[datetime | None, Field(description="Null where it holds still.")] = None
+    until: datetime | None = None
+    """Null where it holds still."""
+
     revision: str | None = None
 
 
-class Timeline(McpAnswer):
+class Timeline(tool.McpAnswer):
     """The states, the earliest first."""
 
     states: list[ToolState]
 
 
-def _timeline(memory: Memory, given: TimelineArguments) -> Answered:
+def _timeline(memory: Memory, given: TimelineArguments) -> tool.Answered:
     states = [
         state
         for state in memory.timeline(given.topic, k=given.k)
-        if not is_steering(state.memory.text)
+        if not tool.is_steering(state.memory.text)
     ]
     spans = [
         f"Index {place}: {state.since:%Y-%m-%d} to "
@@ -142,46 +140,50 @@ def _timeline(memory: Memory, given: TimelineArguments) -> Answered:
     ]
     shown = [
         ToolState(
-            **show_memory(state.memory).model_dump(),
+            **tool.show_memory(state.memory).model_dump(),
             since=state.since,
             until=state.until,
             revision=state.revision,
         )
         for state in states
     ]
-    return Answered(
-        Timeline(states=shown), (format_records(state.memory for state in states), *spans)
+    return tool.Answered(
+        Timeline(states=shown), (tool.format_records(state.memory for state in states), *spans)
     )
 
 
 # The tool `profile`.
 
 
-class ProfileArguments(Arguments):
+class ProfileArguments(tool.Arguments):
     """Whose."""
 
-    user: Annotated[str | None, Field(description="Null for all that is seen here.")] = None
+    user: str | None = None
+    """Null for all that is seen here."""
+
     k: Most = 50
 
 
-class Profile(McpAnswer):
+class Profile(tool.McpAnswer):
     """Lasting facts and preferences that hold, the most important first."""
 
     profile: list[ProfileEntry]
 
 
-def _profile(memory: Memory, given: ProfileArguments) -> Answered:
+def _profile(memory: Memory, given: ProfileArguments) -> tool.Answered:
     facts = [
-        entry for entry in memory.profile(user=given.user, k=given.k) if not is_steering(entry.text)
+        entry
+        for entry in memory.profile(user=given.user, k=given.k)
+        if not tool.is_steering(entry.text)
     ]
     latest = tuple(entry.evidence[0] for entry in facts)
-    told = memory.list(filter=In(NamedField("id"), latest), limit=MOST_SHOWN) if latest else []
-    return Answered(
-        Profile(profile=facts), (format_records(told), f"{len(facts):,} lasting facts.")
+    told = memory.list(filter=In(NamedField("id"), latest), limit=tool.MOST_SHOWN) if latest else []
+    return tool.Answered(
+        Profile(profile=facts), (tool.format_records(told), f"{len(facts):,} lasting facts.")
     )
 
 
-class MadeMemory(McpAnswer):
+class MadeMemory(tool.McpAnswer):
     """The memory that was made."""
 
     id: str
@@ -190,56 +192,62 @@ class MadeMemory(McpAnswer):
 # The tool `learn_mistake`.
 
 
-class MistakeArguments(Arguments):
+class MistakeArguments(tool.Arguments):
     """What went wrong, and what to do instead."""
 
-    what: Annotated[str, Field(description="What went wrong, in one or two sentences.")]
-    fix: Annotated[str, Field(description="How it is put right, or avoided the next time.")]
-    shared: Annotated[
-        bool, Field(description="Whether all agents of the project are to know it.")
-    ] = False
+    what: str
+    """What went wrong, in one or two sentences."""
+
+    fix: str
+    """How it is put right, or avoided the next time."""
+
+    shared: bool = False
+    """Whether all agents of the project are to know it."""
 
 
-def _learn_mistake(memory: Memory, given: MistakeArguments) -> Answered:
+def _learn_mistake(memory: Memory, given: MistakeArguments) -> tool.Answered:
     made = memory.learn_mistake(given.what, fix=given.fix, shared=given.shared)
-    return Answered(MadeMemory(id=made), (f"Remembered as {made}.",))
+    return tool.Answered(MadeMemory(id=made), (f"Remembered as {made}.",))
 
 
 # The tool `promote`.
 
 
-class PromoteArguments(Arguments):
+class PromoteArguments(tool.Arguments):
     """Which memory, and where it is to be seen."""
 
-    id: Annotated[str, Field(description="Id of the memory; recall and list tell it.")]
+    id: str
+    """Id of the memory; recall and list tell it."""
+
     # Rules enter every later prompt, and so only people add them.
     pool: Literal["shared_knowledge", "shared_mistakes"] = "shared_knowledge"
 
 
-def _promote(memory: Memory, given: PromoteArguments) -> Answered:
+def _promote(memory: Memory, given: PromoteArguments) -> tool.Answered:
     made = memory.promote(given.id, pool=given.pool)
-    return Answered(MadeMemory(id=made), (f"All agents of the project find it as {made}.",))
+    return tool.Answered(MadeMemory(id=made), (f"All agents of the project find it as {made}.",))
 
 
 # The tool `capture`.
 
 
-class ToolMessage(Arguments):
+class ToolMessage(tool.Arguments):
     """One message of a dialogue."""
 
     role: Literal["user", "assistant", "tool"] = "user"
     content: str
-    at: Annotated[str | None, Field(description="ISO 8601.")] = None
+    at: str | None = None
+    """ISO 8601."""
 
 
-class CaptureArguments(Arguments):
+class CaptureArguments(tool.Arguments):
     """A dialogue."""
 
     messages: Annotated[list[ToolMessage], Field(min_length=1, max_length=_MOST_MESSAGES)]
     session: str | None = None
 
 
-class CapturedMemory(McpAnswer):
+class CapturedMemory(tool.McpAnswer):
     """One memory that was made of messages."""
 
     id: str
@@ -247,14 +255,14 @@ class CapturedMemory(McpAnswer):
     evidence: list[int]
 
 
-class CapturedMemories(McpAnswer):
+class CapturedMemories(tool.McpAnswer):
     """What was kept, and how many secrets were cut out."""
 
     kept: list[CapturedMemory]
     redactions: int
 
 
-def _capture(memory: Memory, given: CaptureArguments) -> Answered:
+def _capture(memory: Memory, given: CaptureArguments) -> tool.Answered:
     messages = [each.model_dump(exclude_none=True) for each in given.messages]
     report = memory.capture(messages, session=given.session)
     kept = [
@@ -262,27 +270,31 @@ def _capture(memory: Memory, given: CaptureArguments) -> Answered:
         for each in report.kept
     ]
     told = f"{len(kept):,} memories of {len(messages):,} messages."
-    return Answered(CapturedMemories(kept=kept, redactions=report.redactions), (told,))
+    return tool.Answered(CapturedMemories(kept=kept, redactions=report.redactions), (told,))
 
 
 # The tool `related`.
 
 
-class RelatedArguments(Arguments):
+class RelatedArguments(tool.Arguments):
     """To which memory, or from which file."""
 
-    id: Annotated[str | None, Field(description="Memories that are like this one.")] = None
-    path: Annotated[str | None, Field(description="Memories from this file instead.")] = None
-    k: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10
+    id: str | None = None
+    """Memories that are like this one."""
+
+    path: str | None = None
+    """Memories from this file instead."""
+
+    k: Annotated[int, Field(ge=1, le=tool.MOST_SHOWN)] = 10
 
 
-class Related(McpAnswer):
+class Related(tool.McpAnswer):
     """Memories, the nearest or the newest first."""
 
-    memories: list[ToolMemory]
+    memories: list[tool.ToolMemory]
 
 
-def _related(memory: Memory, given: RelatedArguments) -> Answered:
+def _related(memory: Memory, given: RelatedArguments) -> tool.Answered:
     if given.path is not None:
         condition = Comparison(NamedField("path"), "eq", given.path)
         found = memory.list(filter=condition, limit=given.k)
@@ -292,27 +304,31 @@ def _related(memory: Memory, given: RelatedArguments) -> Answered:
         found = [hit.memory for hit in result.hits if hit.id != asked.id][: given.k]
     else:
         raise InvalidInput("id", None, "names nothing", "Name a memory by id, or a file by path")
-    kept = [record for record in found if not is_steering(record.text)]
-    return Answered(Related(memories=list(map(show_memory, kept))), (format_records(kept),))
+    kept = [record for record in found if not tool.is_steering(record.text)]
+    return tool.Answered(
+        Related(memories=list(map(tool.show_memory, kept))), (tool.format_records(kept),)
+    )
 
 
 # The tool `remember_many`: keep up to a hundred at once.
 
 
-class RememberMany(Arguments):
+class RememberMany(tool.Arguments):
     """Memories to keep."""
 
     memories: Annotated[list[Remember], Field(min_length=1, max_length=100)]
 
 
-class RefusedMemory(McpAnswer):
+class RefusedMemory(tool.McpAnswer):
     """One that was not kept."""
 
-    index: Annotated[int, Field(description="Its place among those given, from 0.")]
+    index: int
+    """Its place among those given, from 0."""
+
     problem: str
 
 
-class RememberedMany(McpAnswer):
+class RememberedMany(tool.McpAnswer):
     """What became of them."""
 
     added: int
@@ -320,24 +336,24 @@ class RememberedMany(McpAnswer):
     refused: list[RefusedMemory]
 
 
-def _remember_many(memory: Memory, given: RememberMany) -> Answered:
+def _remember_many(memory: Memory, given: RememberMany) -> tool.Answered:
     records = [each.model_dump(exclude_none=True) for each in given.memories]
     report = memory.add_many(records)
     refused = [RefusedMemory(index=each.index, problem=each.message) for each in report.failed]
     data = RememberedMany(added=report.added, already_there=report.skipped, refused=refused)
     told = f"{report.added} remembered, {report.skipped} already there, {len(refused)} refused."
-    return Answered(data, (told,))
+    return tool.Answered(data, (told,))
 
 
-AGENT_TOOLS: tuple[AnyTool, ...] = (
-    make_tool("supersede", SupersedeArguments, _supersede, Superseded, effect="changes"),
-    make_tool("unsupersede", UnsupersedeArguments, _unsupersede, TakenBack, effect="changes"),
-    make_tool("conflicts", ConflictsArguments, _conflicts, Conflicts),
-    make_tool("timeline", TimelineArguments, _timeline, Timeline),
-    make_tool("profile", ProfileArguments, _profile, Profile),
-    make_tool("learn_mistake", MistakeArguments, _learn_mistake, MadeMemory, effect="adds"),
-    make_tool("promote", PromoteArguments, _promote, MadeMemory, effect="adds"),
-    make_tool("capture", CaptureArguments, _capture, CapturedMemories, effect="adds"),
-    make_tool("related", RelatedArguments, _related, Related),
-    make_tool("remember_many", RememberMany, _remember_many, RememberedMany, effect="adds"),
+AGENT_TOOLS: tuple[tool.AnyTool, ...] = (
+    tool.make_tool("supersede", SupersedeArguments, _supersede, Superseded, effect="changes"),
+    tool.make_tool("unsupersede", UnsupersedeArguments, _unsupersede, TakenBack, effect="changes"),
+    tool.make_tool("conflicts", ConflictsArguments, _conflicts, Conflicts),
+    tool.make_tool("timeline", TimelineArguments, _timeline, Timeline),
+    tool.make_tool("profile", ProfileArguments, _profile, Profile),
+    tool.make_tool("learn_mistake", MistakeArguments, _learn_mistake, MadeMemory, effect="adds"),
+    tool.make_tool("promote", PromoteArguments, _promote, MadeMemory, effect="adds"),
+    tool.make_tool("capture", CaptureArguments, _capture, CapturedMemories, effect="adds"),
+    tool.make_tool("related", RelatedArguments, _related, Related),
+    tool.make_tool("remember_many", RememberMany, _remember_many, RememberedMany, effect="adds"),
 )

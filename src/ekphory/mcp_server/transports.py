@@ -243,6 +243,9 @@ def schema_of(
     schema = model.model_json_schema(schema_generator=_Short, mode=mode)
     for part in (schema, *schema.get("$defs", {}).values()):
         part.pop("title", None)
+        for described in part.get("properties", {}).values():
+            if "description" in described:
+                described["description"] = " ".join(described["description"].split())
     return schema
 
 

@@ -13,18 +13,8 @@ from typing import Any, Self, TypeGuard, get_args
 import numpy as np
 
 from ekphory.errors import InvalidInput, MissingExtra, ModelError
+from ekphory.models import late_bound
 from ekphory.models.embedder import FloatMatrix
-from ekphory.models.late_bound import (
-    COMPONENTS_FILE,
-    NO_AGE,
-    NO_TYPE,
-    Codes,
-    FloatVector,
-    PassageReading,
-    age_buckets,
-    predict_types,
-    type_codes,
-)
 from ekphory.models.loading import ONNX_FOLDER, Runtime, load_local_embedder
 from ekphory.models.model_record import (
     LATE_BOUND_FILE,
@@ -158,7 +148,7 @@ def _copy_weights(source: Path, target: Path) -> None:
     if _same(source, target):
         return
     # Of another model's files none may stay that is read before the copied ones.
-    for name in (*_WEIGHTS, COMPONENTS_FILE):
+    for name in (*_WEIGHTS, late_bound.COMPONENTS_FILE):
         (target / name).unlink(missing_ok=True)
     shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(ONNX_FOLDER))
 
@@ -371,7 +361,7 @@ class Embedder:
         """Embed queries, with the model's query prompt; they have no age and no type."""
         return self._model.encode_query(_listed(texts))
 
-    def importance(self, texts: str | Sequence[str]) -> FloatVector:
+    def importance(self, texts: str | Sequence[str]) -> late_bound.FloatVector:
         """Predict how important each memory is, in [0, 1]; shape (len(texts),).
 
         Raises:
@@ -385,9 +375,11 @@ class Embedder:
         Raises:
             ModelError: The model has no type head.
         """
-        return predict_types(self._require(self.read(_listed(texts)).type_logits, "type head"))
+        return late_bound.predict_types(
+            self._require(self.read(_listed(texts)).type_logits, "type head")
+        )
 
-    def read(self, texts: Sequence[str]) -> PassageReading:
+    def read(self, texts: Sequence[str]) -> late_bound.PassageReading:
         """Read passages in one pass: what is stored, and what the heads say of them."""
         return self._model.read(texts)
 
@@ -456,16 +448,15 @@ def _one_for_each(field: str, value: object, count: int) -> list[object]:
         return [value] * count
     values = list(value)
     if len(values) != count:
-        raise InvalidInput(
-            field, values, f"{len(values)} for {count} texts", "Give one for all, or one for each"
-        )
+        problem = f"{len(values)} for {count} texts"
+        raise InvalidInput(field, values, problem, "Give one for all, or one for each")
     return values
 
 
-def _age_codes(ages: Sequence[object]) -> Codes:
+def _age_codes(ages: Sequence[object]) -> late_bound.Codes:
     given = [0.0 if age is None else _number(age) for age in ages]
     missing = [age is None for age in ages]
-    return np.where(missing, NO_AGE, age_buckets(given))
+    return np.where(missing, late_bound.NO_AGE, late_bound.age_buckets(given))
 
 
 def _number(age: object) -> float:
@@ -474,11 +465,13 @@ def _number(age: object) -> float:
     return float(age)
 
 
-def _type_codes(types: Sequence[object], ages: Sequence[object], reading: PassageReading) -> Codes:
+def _type_codes(
+    types: Sequence[object], ages: Sequence[object], reading: late_bound.PassageReading
+) -> late_bound.Codes:
     """Codes of the given types, and of predicted ones where only an age is given."""
-    codes = type_codes([str(kind) if kind is not None else "unknown" for kind in types])
+    codes = late_bound.type_codes([str(kind) if kind is not None else "unknown" for kind in types])
     missing = np.array([kind is None for kind in types])
-    codes = np.where(missing, NO_TYPE, codes)
+    codes = np.where(missing, late_bound.NO_TYPE, codes)
     if reading.type_logits is not None:
         with_age = np.array([age is not None for age in ages])
         codes = np.where(missing & with_age, np.argmax(reading.type_logits, axis=1), codes)

@@ -11,30 +11,8 @@ from typing import Self
 import numpy as np
 
 from ekphory.errors import InvalidInput
-from ekphory.models.loading import (
-    CalibratedReranker,
-    RerankRuntime,
-    load_reranker,
-    read_calibration,
-)
+from ekphory.models import loading, reranker
 from ekphory.models.model_record import CalibrationCard
-from ekphory.models.reranker import (
-    Document,
-    Judgement,
-    LocalReranker,
-    RelevanceScores,
-    RerankingModel,
-    RerankPassage,
-    RerankQuery,
-    ScoreScale,
-    Turn,
-    bundled_name,
-    is_remote,
-    judge_passages,
-    model_id,
-    read_dialogue,
-    read_documents,
-)
 from ekphory.models.torch_embedder import TorchOptions
 from ekphory.types import to_utc
 
@@ -53,7 +31,7 @@ class RankedDocument:
     index: int
     score: float
     raw_score: float
-    document: Document
+    document: reranker.Document
 
 
 class Reranker:
@@ -70,23 +48,23 @@ class Reranker:
         is_remote: Whether a service is asked over the network.
     """
 
-    def __init__(self, model: RerankingModel) -> None:
+    def __init__(self, model: reranker.RerankingModel) -> None:
         """Wrap a loaded model; `from_pretrained` loads one."""
         self._model = model
         self.name = model.name
-        self.bundled_name = bundled_name(model)
-        self.is_remote = is_remote(model)
+        self.bundled_name = reranker.bundled_name(model)
+        self.is_remote = reranker.is_remote(model)
 
     @classmethod
     def from_pretrained(  # noqa: PLR0913  what a service must be told
         cls,
         path_or_id: str | Path = "bundled",
         *,
-        runtime: RerankRuntime | None = None,
+        runtime: loading.RerankRuntime | None = None,
         protocol: str | None = None,
         model: str | None = None,
         api_key: str | None = None,
-        scores: ScoreScale | None = None,
+        scores: reranker.ScoreScale | None = None,
         calibration: str | Path | None = None,
         options: TorchOptions | None = None,
     ) -> Self:
@@ -110,7 +88,7 @@ class Reranker:
             MissingExtra: The model needs the `[torch]` extra, or vLLM.
             ModelError: The model cannot be loaded, or ranks known pairs wrongly.
         """
-        loaded = load_reranker(
+        loaded = loading.load_reranker(
             path_or_id,
             runtime=runtime,
             protocol=protocol,
@@ -121,7 +99,7 @@ class Reranker:
         )
         if calibration is None:
             return cls(loaded)
-        return cls(CalibratedReranker(loaded, read_calibration(calibration)))
+        return cls(loading.CalibratedReranker(loaded, loading.read_calibration(calibration)))
 
     def __repr__(self) -> str:
         return f"Reranker({self._model!r})"
@@ -134,7 +112,7 @@ class Reranker:
     @property
     def is_calibrated(self) -> bool:
         """Whether scores were fitted to be probabilities, comparable between questions."""
-        return isinstance(self._model, LocalReranker) and self._model.is_calibrated
+        return isinstance(self._model, reranker.LocalReranker) and self._model.is_calibrated
 
     @property
     def calibration(self) -> CalibrationCard | None:
@@ -145,17 +123,17 @@ class Reranker:
     @property
     def model_id(self) -> str | None:
         """`name@revision`, where the model states one."""
-        return model_id(self._model)
+        return reranker.model_id(self._model)
 
     def score(
         self,
-        query: str | RerankQuery,
-        documents: Sequence[Document],
+        query: str | reranker.RerankQuery,
+        documents: Sequence[reranker.Document],
         *,
-        context: Sequence[Turn] | None = None,
+        context: Sequence[reranker.Turn] | None = None,
         now: str | datetime | None = None,
         instruction: str | None = None,
-    ) -> RelevanceScores:
+    ) -> reranker.RelevanceScores:
         """Return the probability that each document answers; shape (len(documents),), in [0, 1].
 
         Where nobody has fitted a calibration it is what the model takes for a probability.
@@ -173,32 +151,32 @@ class Reranker:
             ServiceError: A service failed.
         """
         asked = _read_query(query, context, now, instruction)
-        return self._model.score(asked, read_documents(documents))
+        return self._model.score(asked, reranker.read_documents(documents))
 
     def raw_scores(
         self,
-        query: str | RerankQuery,
-        documents: Sequence[Document],
+        query: str | reranker.RerankQuery,
+        documents: Sequence[reranker.Document],
         *,
-        context: Sequence[Turn] | None = None,
+        context: Sequence[reranker.Turn] | None = None,
         now: str | datetime | None = None,
         instruction: str | None = None,
-    ) -> RelevanceScores:
+    ) -> reranker.RelevanceScores:
         """Return what the model itself gives, before calibration; otherwise as `score`.
 
         A cross-encoder gives what `CrossEncoder.predict` gives, ONNX and yes-or-no models logits,
         a service its scores.
         """
         asked = _read_query(query, context, now, instruction)
-        return self.judge(asked, read_documents(documents)).raw
+        return self.judge(asked, reranker.read_documents(documents)).raw
 
     def rank(
         self,
-        query: str | RerankQuery,
-        documents: Sequence[Document],
+        query: str | reranker.RerankQuery,
+        documents: Sequence[reranker.Document],
         *,
         top_n: int | None = None,
-        context: Sequence[Turn] | None = None,
+        context: Sequence[reranker.Turn] | None = None,
         now: str | datetime | None = None,
         instruction: str | None = None,
     ) -> list[RankedDocument]:
@@ -216,7 +194,7 @@ class Reranker:
         if top_n is not None and not is_count:
             raise InvalidInput("top_n", top_n, "must be 1 or more", "Give a count, or None for all")
         asked = _read_query(query, context, now, instruction)
-        judged = self.judge(asked, read_documents(documents))
+        judged = self.judge(asked, reranker.read_documents(documents))
         # Far from 0 the probabilities of different raw scores are equal.
         order = np.lexsort((-judged.raw, -judged.scores))[:top_n]
         return [
@@ -226,24 +204,25 @@ class Reranker:
             for index in order.tolist()
         ]
 
-    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
+    def judge(
+        self, query: reranker.RerankQuery, passages: Sequence[reranker.RerankPassage], /
+    ) -> reranker.Judgement:
         """Return scores, and beside them what they were made from; of a service the same."""
-        return judge_passages(self._model, query, passages)
+        return reranker.judge_passages(self._model, query, passages)
 
 
 def _read_query(
-    query: str | RerankQuery,
-    context: Sequence[Turn] | None,
+    query: str | reranker.RerankQuery,
+    context: Sequence[reranker.Turn] | None,
     now: str | datetime | None,
     instruction: str | None,
-) -> RerankQuery:
-    if isinstance(query, RerankQuery):
+) -> reranker.RerankQuery:
+    if isinstance(query, reranker.RerankQuery):
         if context or now is not None or instruction is not None:
-            raise InvalidInput(
-                "query", query, "says itself what is known of it", "Give the question as a text"
-            )
+            problem = "says itself what is known of it"
+            raise InvalidInput("query", query, problem, "Give the question as a text")
         return query
     if not isinstance(query, str):
         raise InvalidInput("query", query, "must be a string", "Give a question or some words")
     moment = None if now is None else to_utc(now, field="now")
-    return RerankQuery(query, read_dialogue(context or ()), moment, instruction)
+    return reranker.RerankQuery(query, reranker.read_dialogue(context or ()), moment, instruction)

@@ -13,15 +13,8 @@ from typing import Any, Literal, Protocol
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
 
+from ekphory import http_service
 from ekphory.errors import InvalidInput
-from ekphory.http_service import (
-    JsonTransport,
-    Service,
-    ServiceRefusal,
-    ServiceSettings,
-    complete_url,
-    shown,
-)
 
 # The schema of an answer.
 
@@ -39,9 +32,8 @@ class AnswerSchema:
         try:
             Draft202012Validator.check_schema(self.schema)
         except SchemaError as error:
-            raise InvalidInput(
-                "schema", self.schema, f"must be a JSON schema ({error.message})", "Correct it"
-            ) from error
+            problem = f"must be a JSON schema ({error.message})"
+            raise InvalidInput("schema", self.schema, problem, "Correct it") from error
         self._validator = Draft202012Validator(self.schema)
 
     def breach(self, answer: object) -> str | None:
@@ -154,17 +146,16 @@ class ChatDialect:
         messages = [
             {"role": message.role, "content": message.content} for message in request.messages
         ]
-        body: dict[str, Any] = {
-            "messages": messages,
-            self.length_field: request.options.max_tokens,
-        }
+        body: dict[str, Any] = {"messages": messages, self.length_field: request.options.max_tokens}
         if self.temperature == "sent":
             body["temperature"] = request.options.temperature
         if request.schema is None:
             return body
         return body | self._asking_for_json(messages, request.schema.schema)
 
-    def after(self, refusal: ServiceRefusal, request: ChatRequest) -> ChatDialect | None:
+    def after(
+        self, refusal: http_service.ServiceRefusal, request: ChatRequest
+    ) -> ChatDialect | None:
         """Return what to try after a refusal; None where the refusal is about something else."""
         if refusal.status not in _NOT_UNDERSTOOD:
             return None
@@ -202,7 +193,7 @@ def _with_schema(messages: list[dict[str, str]], schema: dict[str, Any]) -> list
     return [{"role": "system", "content": rule}, *messages]
 
 
-def _refused_field(refusal: ServiceRefusal) -> str | None:
+def _refused_field(refusal: http_service.ServiceRefusal) -> str | None:
     """Return the field that an error in OpenAI's form names: `{"error": {"param": …}}`."""
     try:
         field = json.loads(refusal.body)["error"]["param"]
@@ -249,7 +240,7 @@ def find_json_object(text: str) -> dict[str, Any] | None:
 
 # The service.
 
-CHAT_SERVICE = ServiceSettings(retries=1)
+CHAT_SERVICE = http_service.ServiceSettings(retries=1)
 _ASK_OTHERWISE = "Ask otherwise, or take another model."
 
 
@@ -268,7 +259,7 @@ class ChatSettings:
     model: str
     api_key: str | None = field(default=None, repr=False)
     extra_fields: Mapping[str, Any] = field(default_factory=dict)
-    service: ServiceSettings = CHAT_SERVICE
+    service: http_service.ServiceSettings = CHAT_SERVICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,17 +305,17 @@ class OpenAIChat:
         self.usage = ChatUsage()
         self._counting = threading.Lock()
         self._settings = settings
-        self._service = Service(
+        self._service = http_service.Service(
             kind="chat service",
-            url=complete_url(url, prefix="/v1", operation="/chat/completions"),
+            url=http_service.complete_url(url, prefix="/v1", operation="/chat/completions"),
             model=settings.model,
             api_key=settings.api_key,
         )
-        self._transport = JsonTransport(self._service, settings=settings.service)
+        self._transport = http_service.JsonTransport(self._service, settings=settings.service)
         self._dialect = ChatDialect()
 
     def __repr__(self) -> str:
-        return f"OpenAIChat({shown(self._service.url)!r}, {self._settings!r})"
+        return f"OpenAIChat({http_service.shown(self._service.url)!r}, {self._settings!r})"
 
     def complete(
         self, messages: Sequence[ChatMessage], *, options: ChatOptions = DEFAULT_CHAT_OPTIONS
@@ -374,7 +365,7 @@ class OpenAIChat:
             body = {"model": self._settings.model, **dialect.body(request)}
             try:
                 answer = self._transport.post(body | dict(self._settings.extra_fields))
-            except ServiceRefusal as refusal:
+            except http_service.ServiceRefusal as refusal:
                 simpler = dialect.after(refusal, request)
                 if simpler is None:
                     raise

@@ -169,9 +169,8 @@ def type_codes(types: NDArray[np.str_] | Sequence[str]) -> Codes:
     names, places = np.unique(np.asarray(types, np.str_), return_inverse=True)
     for name in names:
         if str(name) not in _TYPE_CODES:
-            raise InvalidInput(
-                "memory_type", str(name), "must be a type", f"Use one of {', '.join(MEMORY_TYPES)}"
-            )
+            remedy = f"Use one of {', '.join(MEMORY_TYPES)}"
+            raise InvalidInput("memory_type", str(name), "must be a type", remedy)
     codes = np.array([_TYPE_CODES[str(name)] for name in names], np.int64)
     return codes[places] if len(codes) else np.empty(0, np.int64)
 

@@ -60,13 +60,11 @@ def find_directory(name: str, *, field: str) -> Path | None:
         return directory
     looks_like_path = name.startswith((".", "~")) or directory.is_absolute() or directory.exists()
     if looks_like_path or not _HUB_ID.fullmatch(name):
-        raise InvalidInput(
-            field,
-            name,
-            "no such model directory",
+        remedy = (
             "Give a directory, a hub id like 'owner/model', or 'bundled'; the URL of a service "
-            "begins with http:// or https://.",
+            "begins with http:// or https://."
         )
+        raise InvalidInput(field, name, "no such model directory", remedy)
     return None
 
 
@@ -190,12 +188,9 @@ def _running(runtime: Runtime | None, options: TorchOptions | None) -> Runtime |
 
 def _check_local(name: str, runtime: Runtime | None, *, bundled: bool) -> None:
     if name.lower().startswith(_SCHEMES):
-        raise InvalidInput(
-            "embedder",
-            name,
-            "is a service, not a model that runs in this process",
-            "Give the URL to Memory(path, embedder=URL), or a directory or a hub id here",
-        )
+        problem = "is a service, not a model that runs in this process"
+        remedy = "Give the URL to Memory(path, embedder=URL), or a directory or a hub id here"
+        raise InvalidInput("embedder", name, problem, remedy)
     _check_runtime(runtime, Runtime)
     if runtime == "torch" and bundled:
         raise InvalidInput(
@@ -272,12 +267,8 @@ def load_reranker(  # noqa: PLR0913  what a service or a local model must be tol
     settings = services.RerankSettings(model=model, api_key=api_key, scores=scores or "probability")
     dialect = DIALECTS.get(protocol or DEFAULT_PROTOCOL)
     if dialect is None:
-        raise InvalidInput(
-            "protocol",
-            protocol,
-            "must be one that is known",
-            f"Choose from {', '.join(sorted(DIALECTS))}",
-        )
+        remedy = f"Choose from {', '.join(sorted(DIALECTS))}"
+        raise InvalidInput("protocol", protocol, "must be one that is known", remedy)
     return services.RemoteReranker(name, dialect=dialect, settings=settings)
 
 
@@ -383,12 +374,9 @@ def read_calibration(path: Path | str) -> FittedCalibration:
             raise ValueError("a curve that does not rise")
         card = CalibrationCard(slope=slope, intercept=intercept, **content)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InvalidInput(
-            "calibration",
-            str(path),
-            f"must be a calibration of a reranker ({type(error).__name__}: {error})",
-            "Make one with `ekphory train reranker-calibration`",
-        ) from error
+        problem = f"must be a calibration of a reranker ({type(error).__name__}: {error})"
+        remedy = "Make one with `ekphory train reranker-calibration`"
+        raise InvalidInput("calibration", str(path), problem, remedy) from error
     return FittedCalibration(reranker, card)
 
 
@@ -409,12 +397,9 @@ class CalibratedReranker(JudgingReranker):
             InvalidInput: It was fitted for another one.
         """
         if fitted.reranker != model.name:
-            raise InvalidInput(
-                "calibration",
-                fitted.reranker,
-                f"must have been fitted for {model.name!r}",
-                "Fit one for it with `ekphory train reranker-calibration`",
-            )
+            problem = f"must have been fitted for {model.name!r}"
+            remedy = "Fit one for it with `ekphory train reranker-calibration`"
+            raise InvalidInput("calibration", fitted.reranker, problem, remedy)
         self._model = model
         self.name = model.name
         self.is_remote = is_remote(model)

@@ -189,8 +189,7 @@ def _count_needed(logits: NDArray[np.float32]) -> int:
 
 
 def find_spans(
-    text: str,
-    windows: Sequence[tuple[Sequence[tuple[int, int]], NDArray[np.float32]]],
+    text: str, windows: Sequence[tuple[Sequence[tuple[int, int]], NDArray[np.float32]]]
 ) -> tuple[TextSpan, ...]:
     """Return the spans of a text from the logits of its tokens, whole words of it.
 

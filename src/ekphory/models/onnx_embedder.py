@@ -11,16 +11,7 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Encoding
 
-from ekphory.models.embedder import (
-    CHARACTERS_PER_TOKEN,
-    EmbedderIdentity,
-    FloatMatrix,
-    Offsets,
-    VectorCache,
-    check_finite,
-    replace_lone_surrogates,
-    split_behind_prefix,
-)
+from ekphory.models import embedder
 from ekphory.models.late_bound import LateBoundParts, PassageReading
 from ekphory.models.model_record import (
     LATE_BOUND_FILE,
@@ -65,20 +56,20 @@ class OnnxEmbedder:
         """
         folder = self.directory = Path(directory)
         record = self.record = read_record(folder)
-        self.identity = EmbedderIdentity(record.name, record.revision, record.dimension)
+        self.identity = embedder.EmbedderIdentity(record.name, record.revision, record.dimension)
         self._tokenizer = load_tokenizer(folder / TOKENIZER_FILE, record.files[TOKENIZER_FILE])
         model = read_checked(folder / MODEL_FILE, record.files[MODEL_FILE])
         self._session = OnnxSession(model, name=str(directory))
         self.late_bound = _load_late_bound(folder, record)
         self._vector = {"embedding" if record.normalise else "pooled": record.dimension}
         self._workers = Workers(threads or count_usable_cores())
-        self._queries = VectorCache(QUERY_CACHE)
+        self._queries = embedder.VectorCache(QUERY_CACHE)
         self._special_tokens = self._tokenizer.num_special_tokens_to_add(False)
 
     def __repr__(self) -> str:
         return f"OnnxEmbedder({self.identity})"
 
-    def encode(self, texts: Sequence[str]) -> FloatMatrix:
+    def encode(self, texts: Sequence[str]) -> embedder.FloatMatrix:
         """Embed passages without age or type; shape (len(texts), dimension), rows of length 1.
 
         A vector does not depend on the texts beside it. Tokens beyond the model's window are left
@@ -109,7 +100,7 @@ class OnnxEmbedder:
             said.get("memory_type"),
         )
 
-    def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
+    def encode_query(self, texts: Sequence[str]) -> embedder.FloatMatrix:
         """Embed queries; the vectors of the last ones are kept and not computed again."""
         prompt, wanted = self.record.query_prompt, self._vector
         return self._queries.encode(
@@ -126,29 +117,33 @@ class OnnxEmbedder:
         if _surely_fits(self.record.passage_prompt + prefix + text, prefix, room=room):
             return [prefix + text]
         room -= len(self._offsets(self.record.passage_prompt))
-        return split_behind_prefix(text, prefix, room=room, tokenise=self._offsets, joint=1)
+        return embedder.split_behind_prefix(
+            text, prefix, room=room, tokenise=self._offsets, joint=1
+        )
 
-    def _offsets(self, text: str) -> Offsets:
+    def _offsets(self, text: str) -> embedder.Offsets:
         return self._tokenizer.encode(
-            replace_lone_surrogates(text), add_special_tokens=False
+            embedder.replace_lone_surrogates(text), add_special_tokens=False
         ).offsets
 
-    def _encode(self, texts: Sequence[str], prompt: str, widths: Mapping[str, int]) -> FloatMatrix:
+    def _encode(
+        self, texts: Sequence[str], prompt: str, widths: Mapping[str, int]
+    ) -> embedder.FloatMatrix:
         """Return the outputs of these names and widths side by side."""
         vectors = np.empty((len(texts), sum(widths.values())), dtype=np.float32)
         tokenise, run = partial(self._token_ids, prompt), partial(self._run, list(widths))
         BatchedRun(self._workers, tokenise, run).fill(vectors, texts)
-        check_finite(vectors, model=str(self.identity))
+        embedder.check_finite(vectors, model=str(self.identity))
         return vectors
 
     def _token_ids(self, prompt: str, texts: Sequence[str]) -> list[list[int]]:
         # one by one: encode_batch starts threads of its own, as many as the machine has CPUs
-        longest = self.record.max_tokens * CHARACTERS_PER_TOKEN
-        given = (replace_lone_surrogates((prompt + text)[:longest]) for text in texts)
+        longest = self.record.max_tokens * embedder.CHARACTERS_PER_TOKEN
+        given = (embedder.replace_lone_surrogates((prompt + text)[:longest]) for text in texts)
         encodings = map(self._tokenizer.encode, given)
         return [_truncated(encoding, self.record.max_tokens) for encoding in encodings]
 
-    def _run(self, outputs: Sequence[str], inputs: Sequence[Sequence[int]]) -> FloatMatrix:
+    def _run(self, outputs: Sequence[str], inputs: Sequence[Sequence[int]]) -> embedder.FloatMatrix:
         values = self._session.run(outputs, inputs)
         if len(values) == 1:
             return values[0]

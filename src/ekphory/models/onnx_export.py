@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from ekphory.errors import MissingExtra, ModelError
+from ekphory.models import onnx_graph
 from ekphory.models.late_bound import EmbedderComponents, Linear, write_components
 from ekphory.models.model_record import (
     LATE_BOUND_FILE,
@@ -25,14 +26,6 @@ from ekphory.models.model_record import (
     read_checked,
     read_record,
     write_record,
-)
-from ekphory.models.onnx_graph import (
-    Array,
-    EncoderWeights,
-    FloatArithmetic,
-    build_encoder,
-    load_encoder_weights,
-    read_json,
 )
 from ekphory.models.torch_embedder import AGENTRANK_FILE
 
@@ -150,7 +143,7 @@ def _dense_tensors(projection: Linear) -> dict[str, Any]:
 
 
 def _optional_json(path: Path) -> dict[str, Any]:
-    return read_json(path) if path.is_file() else {}
+    return onnx_graph.read_json(path) if path.is_file() else {}
 
 
 # What is exported: a directory, checked.
@@ -175,7 +168,7 @@ class ExportParts:
     prompts: Prompts
 
 
-def load_export_source(directory: Path) -> tuple[EncoderWeights, ExportParts]:
+def load_export_source(directory: Path) -> tuple[onnx_graph.EncoderWeights, ExportParts]:
     """Read a BERT-like model to export: its weights, and what is written beside the graph.
 
     Raises:
@@ -186,7 +179,7 @@ def load_export_source(directory: Path) -> tuple[EncoderWeights, ExportParts]:
             f"{directory / AGENTRANK_FILE}: AgentRank's layout is not exported as it is. "
             "Save it anew: Embedder.from_pretrained(directory).save_pretrained(other)"
         )
-    weights = load_encoder_weights(directory)
+    weights = onnx_graph.load_encoder_weights(directory)
     _check_modules(directory, weights)
     max_tokens = min(read_window(directory), len(weights.positions))
     path = directory / TOKENIZER_FILE
@@ -202,9 +195,9 @@ def load_export_source(directory: Path) -> tuple[EncoderWeights, ExportParts]:
     return replace(weights, positions=weights.positions[:max_tokens]), parts
 
 
-def _check_modules(directory: Path, weights: EncoderWeights) -> None:
+def _check_modules(directory: Path, weights: onnx_graph.EncoderWeights) -> None:
     path = directory / _POOLING_FILE
-    pooling = read_json(path) if path.is_file() else {"pooling_mode": "mean"}
+    pooling = onnx_graph.read_json(path) if path.is_file() else {"pooling_mode": "mean"}
     if not pooling.get("pooling_mode_mean_tokens") and pooling.get("pooling_mode") != "mean":
         raise ModelError(f"{directory / '1_Pooling'}: only mean pooling can be exported.")
     path = directory / _MODULES_FILE
@@ -272,7 +265,7 @@ def export_embedder(source: Path, target: Path, *, description: ModelDescription
     """
     weights, parts = load_export_source(source)
     made_by = {"quantisation": "float32", "calibration_texts": 0, "calibration_files": {}}
-    model = build_encoder(weights, FloatArithmetic())
+    model = onnx_graph.build_encoder(weights, onnx_graph.FloatArithmetic())
     return write_export(parts, model, target, description=description, made_by=made_by)
 
 
@@ -337,7 +330,7 @@ POSITIONS = 512
 """BERT's; beyond the exported ones the last is repeated, so that longer texts can be read."""
 
 
-Pair = tuple[Array, Array]
+Pair = tuple[onnx_graph.Array, onnx_graph.Array]
 """Weight and bias."""
 
 
@@ -351,7 +344,7 @@ class UnpackedEncoder:
         positions: Positions that were exported.
     """
 
-    tensors: Mapping[str, Array]
+    tensors: Mapping[str, onnx_graph.Array]
     heads: int
     positions: int
 
@@ -394,13 +387,13 @@ class GraphReader:
     def _value(self, node: NodeProto, place: int) -> NDArray[Any]:
         return self._constants[node.input[place]]
 
-    def _stored(self, name: str) -> Array:
+    def _stored(self, name: str) -> onnx_graph.Array:
         # 16-bit matrices are brought to 32 bits by a node between.
         if name not in self._constants:
             name = self._producers[name].input[0]
         return np.asarray(self._constants[name], np.float32)
 
-    def _embeddings(self) -> dict[str, Array]:
+    def _embeddings(self) -> dict[str, onnx_graph.Array]:
         tables = [self._value(node, 0) for node in self._of("Gather")]
         # Whoever tells token types apart looks them up before the words.
         *types, rows, scales = tables

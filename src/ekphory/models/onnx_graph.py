@@ -303,12 +303,7 @@ class Arithmetic:
         return activation.tensor
 
     def project(
-        self,
-        graph: GraphBuilder,
-        _activation: Activation,
-        prepared: str,
-        projection: Projection,
-        /,
+        self, graph: GraphBuilder, _activation: Activation, prepared: str, projection: Projection, /
     ) -> str:
         """Compute `activation @ weight + bias`; returns a float tensor's name."""
         product = graph.node("MatMul", [prepared, graph.constant(projection.weight)])

@@ -290,12 +290,9 @@ class OnnxReranker(JudgingReranker):
             ModelError: The model gives numbers that are not finite, or too many.
         """
         if query.instruction is not None:
-            raise InvalidInput(
-                "instruction",
-                query.instruction,
-                f"{self.name} cannot be told what is relevant",
-                "Leave it out, or take a model that can, such as MemReranker",
-            )
+            problem = f"{self.name} cannot be told what is relevant"
+            remedy = "Leave it out, or take a model that can, such as MemReranker"
+            raise InvalidInput("instruction", query.instruction, problem, remedy)
         asked = self._layout.query(query)
         logits = np.empty(len(passages), np.float32)
         tokenise = partial(self._layout.pairs_with, asked)

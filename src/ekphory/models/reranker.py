@@ -403,10 +403,7 @@ SMALL_RERANKER = "ekphory-rerank-small"
 """Six layers: what is meant where none is named."""
 TINY_RERANKER = "ekphory-rerank-tiny"
 """Three layers, an exit of another model: what the default search reads by."""
-BUNDLED_RERANKERS: Mapping[str, str] = {
-    SMALL_RERANKER: "reranker",
-    TINY_RERANKER: "reranker-tiny",
-}
+BUNDLED_RERANKERS: Mapping[str, str] = {SMALL_RERANKER: "reranker", TINY_RERANKER: "reranker-tiny"}
 """Their folders among the bundled models."""
 
 

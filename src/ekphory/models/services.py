@@ -11,22 +11,7 @@ import numpy as np
 
 from ekphory import http_service as http
 from ekphory.errors import InvalidInput
-from ekphory.models.embedder import (
-    EmbedderIdentity,
-    FloatMatrix,
-    VectorCache,
-    overestimate_tokens,
-    split_behind_prefix,
-)
-from ekphory.models.reranker import (
-    RelevanceScores,
-    RerankPassage,
-    RerankQuery,
-    ScoreScale,
-    format_passage,
-    format_query,
-    read_scores_in_order,
-)
+from ekphory.models import embedder, reranker
 
 # An embedding model behind `/v1/embeddings`.
 
@@ -92,14 +77,14 @@ class HttpEmbedder:
             api_key=settings.api_key,
         )
         self._transport = http.JsonTransport(self._service, settings=settings.service)
-        self._queries = VectorCache(QUERY_CACHE)
+        self._queries = embedder.VectorCache(QUERY_CACHE)
         dimension = self._request(["dimension"]).shape[1]
-        self.identity = EmbedderIdentity(settings.model, settings.revision, dimension)
+        self.identity = embedder.EmbedderIdentity(settings.model, settings.revision, dimension)
 
     def __repr__(self) -> str:
         return f"HttpEmbedder({http.shown(self._service.url)!r}, {self._settings!r})"
 
-    def encode(self, texts: Sequence[str]) -> FloatMatrix:
+    def encode(self, texts: Sequence[str]) -> embedder.FloatMatrix:
         """Embed passages; returns shape (len(texts), dimension), rows of length 1.
 
         Raises:
@@ -107,7 +92,7 @@ class HttpEmbedder:
         """
         return self._encode(texts, self._settings.passage_prefix)
 
-    def _encode(self, texts: Sequence[str], prefix: str) -> FloatMatrix:
+    def _encode(self, texts: Sequence[str], prefix: str) -> embedder.FloatMatrix:
         parts = [
             self._request([prefix + text for text in texts[start : start + BATCH_SIZE]])
             for start in range(0, len(texts), BATCH_SIZE)
@@ -121,7 +106,7 @@ class HttpEmbedder:
             )
         return np.concatenate(parts)
 
-    def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
+    def encode_query(self, texts: Sequence[str]) -> embedder.FloatMatrix:
         """Embed queries; the vectors of the last ones are kept and not asked for again."""
         prefix = self._settings.query_prefix
         return self._queries.encode(texts, missing=lambda asked: self._encode(asked, prefix))
@@ -131,14 +116,16 @@ class HttpEmbedder:
 
         Of a prefix no more is kept than fits half a window.
         """
-        room = MAX_TOKENS - 2 - len(overestimate_tokens(self._settings.passage_prefix))
-        return split_behind_prefix(text, prefix, room=room, tokenise=overestimate_tokens)
+        room = MAX_TOKENS - 2 - len(embedder.overestimate_tokens(self._settings.passage_prefix))
+        return embedder.split_behind_prefix(
+            text, prefix, room=room, tokenise=embedder.overestimate_tokens
+        )
 
     def close(self) -> None:
         """Close the connections."""
         self._transport.close()
 
-    def _request(self, texts: list[str]) -> FloatMatrix:
+    def _request(self, texts: list[str]) -> embedder.FloatMatrix:
         body: dict[str, Any] = {"model": self._settings.model, "input": texts}
         if self._settings.dimensions is not None:
             body["dimensions"] = self._settings.dimensions
@@ -268,12 +255,12 @@ class RerankSettings:
 
     model: str | None = None
     api_key: str | None = field(default=None, repr=False)
-    scores: ScoreScale = "probability"
+    scores: reranker.ScoreScale = "probability"
     service: http.ServiceSettings = RERANK_SERVICE
 
     def __post_init__(self) -> None:
-        if self.scores not in get_args(ScoreScale):
-            known = " or ".join(get_args(ScoreScale))
+        if self.scores not in get_args(reranker.ScoreScale):
+            known = " or ".join(get_args(reranker.ScoreScale))
             raise InvalidInput("scores", self.scores, "must be a scale of scores", f"Give {known}")
 
 
@@ -304,9 +291,8 @@ class RemoteReranker:
             InvalidInput: The URL is not one, or the protocol needs a model's name.
         """
         if dialect.needs_model and not settings.model:
-            raise InvalidInput(
-                "model", settings.model, f"the protocol {dialect.name!r} needs one", "Name a model"
-            )
+            problem = f"the protocol {dialect.name!r} needs one"
+            raise InvalidInput("model", settings.model, problem, "Name a model")
         self._dialect = dialect
         self._settings = settings
         self._service = http.Service(
@@ -325,7 +311,9 @@ class RemoteReranker:
             f"RemoteReranker({http.shown(self._service.url)!r}, {self.name!r}, {self._settings!r})"
         )
 
-    def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
+    def score(
+        self, query: reranker.RerankQuery, passages: Sequence[reranker.RerankPassage], /
+    ) -> reranker.RelevanceScores:
         """Score each passage, in the order given; returns shape (len(passages),), in [0, 1].
 
         What is known of question and passages is put into words, neighbours excepted: a model that
@@ -337,8 +325,8 @@ class RemoteReranker:
             ServiceError: The service failed after all repeats, or left a passage out, doubled one,
                 or gave a score that is not finite or not in [0, 1].
         """
-        asked = "\n".join([*filter(None, [query.instruction]), format_query(query)])
-        told = [format_passage(passage) for passage in passages]
+        asked = "\n".join([*filter(None, [query.instruction]), reranker.format_query(query)])
+        told = [reranker.format_passage(passage) for passage in passages]
         parts = [self._request(asked, batch) for batch in self._batches(told)]
         return np.concatenate([np.empty(0, dtype=np.float32), *parts])
 
@@ -346,7 +334,7 @@ class RemoteReranker:
         """Close the connections."""
         self._transport.close()
 
-    def _request(self, query: str, passages: list[str]) -> RelevanceScores:
+    def _request(self, query: str, passages: list[str]) -> reranker.RelevanceScores:
         body = self._dialect.request(self._settings.model, query, passages)
         answer = self._transport.post(body)
         try:
@@ -355,7 +343,7 @@ class RemoteReranker:
             said = self._service.quote(str(answer))
             raise self._service.error(f"answered no list of scores: {said}") from error
         try:
-            return read_scores_in_order(
+            return reranker.read_scores_in_order(
                 rows,
                 count=len(passages),
                 score_field=self._dialect.score_field,
@@ -369,7 +357,7 @@ class RemoteReranker:
         batch: list[str] = []
         tokens = 0
         for passage in passages:
-            added = 0 if most_tokens is None else len(overestimate_tokens(passage))
+            added = 0 if most_tokens is None else len(embedder.overestimate_tokens(passage))
             is_full = most_tokens is not None and tokens + added > most_tokens
             if batch and (len(batch) == self.batch_size or is_full):
                 yield batch

@@ -19,27 +19,7 @@ from tokenizers import Tokenizer
 
 from ekphory import legacy
 from ekphory.errors import InvalidInput, MissingExtra, ModelError
-from ekphory.models.embedder import (
-    EmbedderIdentity,
-    FloatMatrix,
-    Offsets,
-    VectorCache,
-    batch_by_length,
-    check_finite,
-    replace_lone_surrogates,
-    split_behind_prefix,
-)
-from ekphory.models.late_bound import (
-    COMPONENTS_FILE,
-    EmbedderComponents,
-    Linear,
-    PassageReading,
-    build_components,
-    component_tensors,
-    normalised,
-    read_components,
-    write_components,
-)
+from ekphory.models import embedder, late_bound
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -96,9 +76,8 @@ class TorchOptions:
             remedy = "Give one of the two"
             raise InvalidInput("device", self.device, "stands beside a device_map", remedy)
         if self.tokens_per_batch is not None and self.tokens_per_batch < 1:
-            raise InvalidInput(
-                "tokens_per_batch", self.tokens_per_batch, "must be 1 or more", "Give a count"
-            )
+            problem = "must be 1 or more"
+            raise InvalidInput("tokens_per_batch", self.tokens_per_batch, problem, "Give a count")
 
     def model_arguments(self) -> dict[str, Any]:
         """Return the arguments of transformers' `from_pretrained`."""
@@ -194,7 +173,7 @@ class TorchModel(NamedTuple):
     """
 
     encoder: SentenceTransformer
-    components: EmbedderComponents | None
+    components: late_bound.EmbedderComponents | None
 
 
 def load_torch_model(name_or_path: str, *, options: TorchOptions = NO_OPTIONS) -> TorchModel:
@@ -217,10 +196,10 @@ def load_torch_model(name_or_path: str, *, options: TorchOptions = NO_OPTIONS) -
                 name_or_path, device=options.device, model_kwargs=options.model_arguments() or None
             )
         written = legacy.find_written_name(
-            COMPONENTS_FILE, lambda name: load_file_path(name_or_path, name) is not None
+            late_bound.COMPONENTS_FILE, lambda name: load_file_path(name_or_path, name) is not None
         )
         if path := load_file_path(name_or_path, written):
-            return _without_projection(model, read_components(Path(path).parent))
+            return _without_projection(model, late_bound.read_components(Path(path).parent))
         return TorchModel(model, None)
 
 
@@ -228,7 +207,7 @@ def _list_modules(model: SentenceTransformer) -> list[str]:
     return [type(module).__name__ for module in model]
 
 
-def _projection_modules(components: EmbedderComponents) -> list[Any]:
+def _projection_modules(components: late_bound.EmbedderComponents) -> list[Any]:
     import torch
     from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 
@@ -244,15 +223,15 @@ def _projection_modules(components: EmbedderComponents) -> list[Any]:
 
 
 def _without_projection(
-    model: SentenceTransformer, components: EmbedderComponents | None
+    model: SentenceTransformer, components: late_bound.EmbedderComponents | None
 ) -> TorchModel:
     from sentence_transformers import SentenceTransformer
 
     kinds = _list_modules(model)
     if kinds != ["Transformer", "Pooling", "Dense", "Normalize"]:
         raise ModelError(
-            f"{COMPONENTS_FILE}: stands beside modules {', '.join(kinds)}, not Transformer, "
-            "Pooling, Dense, Normalize. Save the model again."
+            f"{late_bound.COMPONENTS_FILE}: stands beside modules {', '.join(kinds)}, not "
+            "Transformer, Pooling, Dense, Normalize. Save the model again."
         )
     encoder = SentenceTransformer(
         modules=[model[0], model[1]], prompts=dict(model.prompts), device=str(model.device)
@@ -267,7 +246,7 @@ def _load_agentrank(name_or_path: str, path: Path, options: TorchOptions) -> Tor
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
     stored: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    if stored["config"].get(COMPONENTS_FILE):
+    if stored["config"].get(late_bound.COMPONENTS_FILE):
         return None
     tensors: dict[str, NDArray[Any]] = {
         ours: stored[part][theirs].float().numpy()
@@ -276,7 +255,7 @@ def _load_agentrank(name_or_path: str, path: Path, options: TorchOptions) -> Tor
     }
     for name in ("age.weight", "type.weight"):
         tensors[name] = tensors[name] * AGENTRANK_SCALE
-    components = build_components(tensors, where=path)
+    components = late_bound.build_components(tensors, where=path)
     transformer = Transformer(name_or_path, model_kwargs=options.model_arguments())
     pooling = Pooling(components.dimension, str(stored["config"]["pooling"]))
     encoder = SentenceTransformer(modules=[transformer, pooling], device=options.device)
@@ -295,7 +274,7 @@ def write_agentrank_components(directory: Path) -> None:
         InvalidInput: The model has other parts than AgentRank's.
         MissingExtra: torch or safetensors is not installed.
     """
-    parts, pooling = read_components(directory), read_pooling(directory)
+    parts, pooling = late_bound.read_components(directory), read_pooling(directory)
     head = None if parts is None else parts.importance
     if parts is None or head is None or 2 * len(head[0].bias) > parts.dimension or not pooling:
         problem = "needs age, type, an importance head, and the mean or the first token"
@@ -310,12 +289,12 @@ def write_agentrank_components(directory: Path) -> None:
         type=parts.type / AGENTRANK_SCALE,
         importance=_widened(*head, width=parts.dimension // 2),
     )
-    tensors = component_tensors(parts)
+    tensors = late_bound.component_tensors(parts)
     content: dict[str, Any] = {
         part: {theirs: torch.tensor(tensors[ours]) for theirs, ours in names.items()}
         for part, names in _AGENTRANK_NAMES.items()
     }
-    config = {"pooling": pooling, "hidden_dim": parts.dimension, COMPONENTS_FILE: True}
+    config = {"pooling": pooling, "hidden_dim": parts.dimension, late_bound.COMPONENTS_FILE: True}
     torch.save({**content, "config": config}, directory / AGENTRANK_FILE)
 
 
@@ -331,10 +310,14 @@ def read_pooling(directory: Path) -> str | None:
     return next(found, None)
 
 
-def _widened(first: Linear, second: Linear, *, width: int) -> tuple[Linear, Linear]:
+def _widened(
+    first: late_bound.Linear, second: late_bound.Linear, *, width: int
+) -> tuple[late_bound.Linear, late_bound.Linear]:
     missing = width - len(first.bias)
     inner = np.pad(first.weight, ((0, missing), (0, 0))), np.pad(first.bias, (0, missing))
-    return Linear(*inner), Linear(np.pad(second.weight, ((0, 0), (0, missing))), second.bias)
+    return late_bound.Linear(*inner), late_bound.Linear(
+        np.pad(second.weight, ((0, 0), (0, missing))), second.bias
+    )
 
 
 # How a sentence-transformers model cuts a text into tokens, and how many it reads at once.
@@ -343,15 +326,15 @@ FALLBACK_MAX_TOKENS = 512
 """Of models that name no window, as those that take the mean of static word vectors."""
 
 
-def _read_window(model: Any) -> tuple[Callable[[str], Offsets], int]:  # noqa: ANN401  torch's
+def _read_window(model: Any) -> tuple[Callable[[str], embedder.Offsets], int]:  # noqa: ANN401  torch's
     """Return what tokenises a text, and the most tokens of prompt and text together."""
     if isinstance(model.tokenizer, Tokenizer):
         return _static_window(model.tokenizer)
     tokenizer = model.tokenizer
 
-    def offsets(text: str) -> Offsets:
+    def offsets(text: str) -> embedder.Offsets:
         tokens = tokenizer(
-            replace_lone_surrogates(text),
+            embedder.replace_lone_surrogates(text),
             add_special_tokens=False,
             return_offsets_mapping=True,
             verbose=False,
@@ -362,14 +345,16 @@ def _read_window(model: Any) -> tuple[Callable[[str], Offsets], int]:  # noqa: A
     return offsets, (model.max_seq_length or FALLBACK_MAX_TOKENS) - special
 
 
-def _static_window(tokenizer: Tokenizer) -> tuple[Callable[[str], Offsets], int]:
+def _static_window(tokenizer: Tokenizer) -> tuple[Callable[[str], embedder.Offsets], int]:
     """Leave room for as many tokens as the tokenizer lets be; none of them is special."""
     truncation = tokenizer.truncation
     whole = Tokenizer.from_str(tokenizer.to_str())
     whole.no_truncation()
 
-    def offsets(text: str) -> Offsets:
-        return whole.encode(replace_lone_surrogates(text), add_special_tokens=False).offsets
+    def offsets(text: str) -> embedder.Offsets:
+        return whole.encode(
+            embedder.replace_lone_surrogates(text), add_special_tokens=False
+        ).offsets
 
     return offsets, truncation["max_length"] if truncation else FALLBACK_MAX_TOKENS
 
@@ -411,16 +396,16 @@ class TorchEmbedder:
         self.late_bound = None if self._components is None else self._components.late_bound()
         self._offsets, self._room = _read_window(self._model)
         self._lock = threading.Lock()
-        self._queries = VectorCache(QUERY_CACHE)
+        self._queries = embedder.VectorCache(QUERY_CACHE)
         dimension = self._model.encode(["dimension"], show_progress_bar=False).shape[1]
-        self.identity = EmbedderIdentity(
+        self.identity = embedder.EmbedderIdentity(
             name_model(name_or_path), _find_revision(name_or_path, self._model), int(dimension)
         )
 
     def __repr__(self) -> str:
         return f"TorchEmbedder({self.identity})"
 
-    def encode(self, texts: Sequence[str]) -> FloatMatrix:
+    def encode(self, texts: Sequence[str]) -> embedder.FloatMatrix:
         """Embed passages without age or type, with the model's document prompt; rows of length 1.
 
         Raises:
@@ -428,16 +413,16 @@ class TorchEmbedder:
         """
         return self._encode(self._model.encode_document, texts)
 
-    def read(self, texts: Sequence[str]) -> PassageReading:
+    def read(self, texts: Sequence[str]) -> late_bound.PassageReading:
         """Read passages in one pass: their content vectors, and what the heads say of them.
 
         Raises:
             ModelError: The model gives numbers that are not finite.
         """
         if self._components is None:
-            return PassageReading(self.encode(texts))
+            return late_bound.PassageReading(self.encode(texts))
         pooled = self._pooled(self._model.encode_document, texts)
-        return PassageReading(
+        return late_bound.PassageReading(
             self._content(pooled),
             self._components.importance_of(pooled),
             self._components.type_logits_of(pooled),
@@ -467,16 +452,16 @@ class TorchEmbedder:
         if components is None:
             encoder.save(str(directory), create_model_card=False)
             # Those of a model that stood here before.
-            (directory / COMPONENTS_FILE).unlink(missing_ok=True)
+            (directory / late_bound.COMPONENTS_FILE).unlink(missing_ok=True)
             return
         modules = [*encoder, *_projection_modules(components)]
         whole = SentenceTransformer(
             modules=modules, prompts=dict(encoder.prompts), device=str(encoder.device)
         )
         whole.save(str(directory), create_model_card=False)
-        write_components(components, directory)
+        late_bound.write_components(components, directory)
 
-    def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
+    def encode_query(self, texts: Sequence[str]) -> embedder.FloatMatrix:
         """Embed queries, with the model's query prompt; the last ones are kept."""
         return self._queries.encode(texts, missing=partial(self._encode, self._model.encode_query))
 
@@ -487,18 +472,20 @@ class TorchEmbedder:
         """
         prompts = map(self._offsets, self._model.prompts.values())
         room = self._room - max(map(len, prompts), default=0)
-        return split_behind_prefix(text, prefix, room=room, tokenise=self._offsets, joint=1)
+        return embedder.split_behind_prefix(
+            text, prefix, room=room, tokenise=self._offsets, joint=1
+        )
 
-    def _encode(self, encode: Any, texts: Sequence[str]) -> FloatMatrix:  # noqa: ANN401  torch's
-        return normalised(self._content(self._pooled(encode, texts)))
+    def _encode(self, encode: Any, texts: Sequence[str]) -> embedder.FloatMatrix:  # noqa: ANN401  torch's
+        return late_bound.normalised(self._content(self._pooled(encode, texts)))
 
-    def _content(self, pooled: FloatMatrix) -> FloatMatrix:
+    def _content(self, pooled: embedder.FloatMatrix) -> embedder.FloatMatrix:
         return pooled if self._components is None else self._components.content(pooled)
 
-    def _pooled(self, encode: Any, texts: Sequence[str]) -> FloatMatrix:  # noqa: ANN401  torch's
+    def _pooled(self, encode: Any, texts: Sequence[str]) -> embedder.FloatMatrix:  # noqa: ANN401  torch's
         if not texts:
             return np.empty((0, self.identity.dimension), dtype=np.float32)
-        given = [replace_lone_surrogates(text) for text in texts]
+        given = [embedder.replace_lone_surrogates(text) for text in texts]
         result = np.empty((len(given), self.identity.dimension), dtype=np.float32)
         with self._lock:
             for batch in self._batches(given):
@@ -508,7 +495,7 @@ class TorchEmbedder:
                     show_progress_bar=False,
                     convert_to_numpy=True,
                 )
-        check_finite(result, model=str(self.identity))
+        embedder.check_finite(result, model=str(self.identity))
         return result
 
     def _batches(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
@@ -516,7 +503,7 @@ class TorchEmbedder:
         if self._tokens_per_batch is None:
             return [range(len(texts))]
         lengths = [min(len(self._offsets(text)), self._room) for text in texts]
-        return batch_by_length(lengths, most_tokens=self._tokens_per_batch)
+        return embedder.batch_by_length(lengths, most_tokens=self._tokens_per_batch)
 
 
 def _find_revision(name_or_path: str, model: Any) -> str:  # noqa: ANN401  torch's

@@ -183,13 +183,9 @@ def _from_base64(text: str) -> bytes:
     return base64.b64decode(whole + "=" * (-len(whole) % 4))
 
 
-def _from_hex(text: str) -> bytes:
-    return bytes.fromhex(re.sub(r"[\s:,]", "", text))
-
-
 _ENCODINGS: tuple[tuple[str, re.Pattern[str], Callable[[str], bytes]], ...] = (
     ("base64", _BASE64, _from_base64),
-    ("hex", _HEX, _from_hex),
+    ("hex", _HEX, lambda text: bytes.fromhex(re.sub(r"[\s:,]", "", text))),
 )
 
 

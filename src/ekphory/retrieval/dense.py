@@ -301,7 +301,7 @@ class IndexedVectors:
             nearest *= _ESTIMATED
         while True:
             found = self.search(vector, nearest)
-            rows = self._rows_of(found)
+            rows = look_up(self.keys, np.arange(len(self.keys)), found)
             rows = np.unique(rows[rows >= 0])
             seen = int(np.count_nonzero(wanted.visible[rows]))
             if seen >= min(wanted.nearest, visible) or len(found) < nearest:
@@ -321,9 +321,6 @@ class IndexedVectors:
         else:
             products = self.bound.scores(vector, vectors, owners=rows[places], now=now)
         return best_window(products[windows], places[windows], self.discounts[rows])
-
-    def _rows_of(self, keys: IntArray) -> IntArray:
-        return look_up(self.keys, np.arange(len(self.keys)), keys)
 
 
 DenseArm = ResidentVectors | IndexedVectors

@@ -72,12 +72,8 @@ def _fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
-    without_accents = "".join(mark for mark in decomposed if not _is_latin_accent(mark))
+    without_accents = "".join(mark for mark in decomposed if not "\u0300" <= mark <= "\u036f")
     return unicodedata.normalize("NFC", without_accents)
-
-
-def _is_latin_accent(character: str) -> bool:
-    return "\u0300" <= character <= "\u036f"
 
 
 def _split_pairs(run: str) -> list[str]:

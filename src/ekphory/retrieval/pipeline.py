@@ -407,12 +407,9 @@ def _check(name: str, stages: Sequence[Stage]) -> None:
     given: set[str] = set()
     for earlier, later in zip([None, *stages], stages, strict=False):
         if earlier is not None and earlier.number > later.number:
-            raise InvalidInput(
-                "stages",
-                f"{earlier.name}, {later.name}",
-                f"in pipeline {name!r} stage {earlier.number} stands before {later.number}",
-                "Put them into the canonical order",
-            )
+            problem = f"in pipeline {name!r} stage {earlier.number} stands before {later.number}"
+            remedy = "Put them into the canonical order"
+            raise InvalidInput("stages", f"{earlier.name}, {later.name}", problem, remedy)
         missing = later.needs - given
         if missing:
             raise InvalidInput(

@@ -49,11 +49,7 @@ FAST = Pipeline(
         ReadTime(),
         SearchTime(),
         SearchPools(arms="lexical"),
-        Fuse(
-            method="lexical",
-            lexical_weight=EVEN_LEXICAL_WEIGHT,
-            calibration=WORD_CURVES,
-        ),
+        Fuse(method="lexical", lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=WORD_CURVES),
         Weigh(),
         _NEWER_FIRST,
         FavourTime(),
@@ -77,13 +73,7 @@ BALANCED = Pipeline(
         _NEWER_FIRST,
         FavourTime(),
         ListTime(),
-        Rerank(
-            candidates=10,
-            blend=turns_blend(0.3),
-            boosts="as asked",
-            seconds=0.5,
-            asks="quick",
-        ),
+        Rerank(candidates=10, blend=turns_blend(0.3), boosts="as asked", seconds=0.5, asks="quick"),
         Calibrate(),
         FollowLinks(),
         OrderRevisions(),
@@ -121,12 +111,7 @@ ACCURATE = Pipeline(
         _NEWER_FIRST,
         FavourTime(),
         ListTime(),
-        Rerank(
-            candidates=50,
-            blend=turns_blend(0.3),
-            boosts="as asked",
-            seconds=2.0,
-        ),
+        Rerank(candidates=50, blend=turns_blend(0.3), boosts="as asked", seconds=2.0),
         Calibrate(),
         OrderRevisions(),
         PinRules(),
@@ -199,7 +184,6 @@ def preset(name: str | Pipeline | None) -> Pipeline:
     if not isinstance(chosen, str) or chosen not in PRESETS:
         near = difflib.get_close_matches(str(chosen), PRESETS, n=1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
-        raise InvalidInput(
-            "preset", chosen, "no such preset", f"{hint}Choose one of {', '.join(sorted(PRESETS))}"
-        )
+        remedy = f"{hint}Choose one of {', '.join(sorted(PRESETS))}"
+        raise InvalidInput("preset", chosen, "no such preset", remedy)
     return PRESETS[chosen]

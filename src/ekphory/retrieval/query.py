@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import pairwise
-from typing import Literal, TypeVar, get_args
+from typing import Generic, Literal, TypeVar, get_args
 
 from ekphory.errors import InvalidInput
 
@@ -141,24 +141,40 @@ def _split_phrases(listed: str) -> tuple[str, ...]:
 AnyCue = TypeVar("AnyCue", Cue, TenseCue)
 
 
-def _by_first_word(
-    cues: Iterable[AnyCue],
-) -> Mapping[str, Sequence[tuple[tuple[str, ...], AnyCue]]]:
-    phrases: dict[str, list[tuple[tuple[str, ...], AnyCue]]] = defaultdict(list)
-    for cue in cues:
-        for phrase in cue.phrases:
-            if not _UNSPACED.search(phrase):
-                words = tuple(words_of(phrase))
-                phrases[words[0]].append((words, cue))
-    return {
-        first: sorted(each, key=lambda found: -len(found[0])) for first, each in phrases.items()
-    }
+class _Phrases(Generic[AnyCue]):
+    """Cues by the phrases that stand for them."""
 
+    def __init__(self, cues: Iterable[AnyCue]) -> None:
+        found: dict[str, list[tuple[tuple[str, ...], AnyCue]]] = defaultdict(list)
+        self._unspaced: list[tuple[str, AnyCue]] = []
+        for cue in cues:
+            for phrase in cue.phrases:
+                if _UNSPACED.search(phrase):
+                    self._unspaced.append((phrase, cue))
+                else:
+                    words = tuple(words_of(phrase))
+                    found[words[0]].append((words, cue))
+        # The longest first.
+        self._spaced: Mapping[str, Sequence[tuple[tuple[str, ...], AnyCue]]] = {
+            first: sorted(each, key=lambda pair: -len(pair[0])) for first, each in found.items()
+        }
 
-def _list_unspaced(cues: Iterable[AnyCue]) -> tuple[tuple[str, AnyCue], ...]:
-    return tuple(
-        (phrase, cue) for cue in cues for phrase in cue.phrases if _UNSPACED.search(phrase)
-    )
+    def find(self, words: Sequence[str], text: str) -> Iterator[AnyCue]:
+        """Yield the cue of each phrase in a text, which has these words."""
+        place = 0
+        while place < len(words):
+            phrase, cue = self._phrase_at(words, place) or ((words[place],), None)
+            if cue is not None:
+                yield cue
+            place += len(phrase)
+        if not text.isascii():
+            yield from (cue for mark, cue in self._unspaced if mark in text)
+
+    def _phrase_at(self, words: Sequence[str], place: int) -> tuple[tuple[str, ...], AnyCue] | None:
+        for phrase, cue in self._spaced.get(words[place], ()):
+            if tuple(words[place : place + len(phrase)]) == phrase:
+                return phrase, cue
+        return None
 
 
 def words_of(text: str) -> list[str]:
@@ -179,8 +195,7 @@ _BEFORE_IS = frozenset(
     "what which who whom whose where why when how i we he she they it that here there".split()
 )
 CUES, TENSES = _read_cues(), _read_tenses()
-_PHRASES, _TENSE_PHRASES = _by_first_word(CUES), _by_first_word(TENSES)
-_UNSPACED_MARKS, _UNSPACED_TENSES = _list_unspaced(CUES), _list_unspaced(TENSES)
+_CUE_PHRASES, _TENSE_PHRASES = _Phrases(CUES), _Phrases(TENSES)
 
 
 def classify_query(text: str) -> QueryClass:
@@ -190,7 +205,9 @@ def classify_query(text: str) -> QueryClass:
     """
     asked = find_questions(text[-MOST_CHARACTERS:])
     words = words_of(asked)
-    cues = list(dict.fromkeys(_cues_in(words, asked)))
+    # A cue for nothing keeps others from being read out of its words.
+    found = dict.fromkeys(_CUE_PHRASES.find(words, asked))
+    cues = [cue for cue in found if cue.intent or cue.hints.given]
     intent = _heaviest(cues)
     signals = tuple(dict.fromkeys(cue.signal for cue in cues))
     return QueryClass(intent, _complexity(asked, words), signals, _hints(cues, intent))
@@ -198,18 +215,7 @@ def classify_query(text: str) -> QueryClass:
 
 def find_tenses(question: str) -> set[Tense]:
     """Return which states the cues of a question ask for."""
-    return {cue.tense for cue in _tenses_in(words_of(question), question)}
-
-
-def _tenses_in(words: Sequence[str], text: str) -> Iterator[TenseCue]:
-    place = 0
-    while place < len(words):
-        phrase, cue = _phrase_at(words, place, _TENSE_PHRASES) or ((words[place],), None)
-        if cue is not None:
-            yield cue
-        place += len(phrase)
-    if not text.isascii():
-        yield from (cue for mark, cue in _UNSPACED_TENSES if mark in text)
+    return {cue.tense for cue in _TENSE_PHRASES.find(words_of(question), question)}
 
 
 def depth_factor(query_class: QueryClass | None) -> float:
@@ -229,28 +235,6 @@ def find_questions(text: str) -> str:
     sentences = [part for part in _SENTENCE_END.split(text) if part]
     asking = [part for part in sentences if part.rstrip().endswith(("?", "？"))]
     return " ".join(asking) if asking and len(asking) < len(sentences) else text
-
-
-def _cues_in(words: Sequence[str], text: str) -> Iterator[Cue]:
-    place = 0
-    while place < len(words):
-        phrase, cue = _phrase_at(words, place, _PHRASES) or ((words[place],), None)
-        if cue is not None and (cue.intent or cue.hints.given):
-            yield cue
-        place += len(phrase)
-    if not text.isascii():
-        yield from (cue for mark, cue in _UNSPACED_MARKS if mark in text)
-
-
-def _phrase_at(
-    words: Sequence[str],
-    place: int,
-    phrases: Mapping[str, Sequence[tuple[tuple[str, ...], AnyCue]]],
-) -> tuple[tuple[str, ...], AnyCue] | None:
-    for phrase, cue in phrases.get(words[place], ()):
-        if tuple(words[place : place + len(phrase)]) == phrase:
-            return phrase, cue
-    return None
 
 
 def _heaviest(cues: Iterable[Cue]) -> Intent:

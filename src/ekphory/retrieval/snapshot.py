@@ -257,9 +257,7 @@ class Snapshots:
     """
 
     def __init__(
-        self,
-        store: Store,
-        embedders: Mapping[EmbedderIdentity, EmbeddingModel] | None = None,
+        self, store: Store, embedders: Mapping[EmbedderIdentity, EmbeddingModel] | None = None
     ) -> None:
         """Take a store.
 

@@ -123,11 +123,7 @@ class Gate:
         except HTTPException as refusal:
             status = HTTPStatus(refusal.status_code)
             answer = make_error_response(
-                scope["path"],
-                status,
-                refusal.detail,
-                kind=status.phrase,
-                headers=refusal.headers,
+                scope["path"], status, refusal.detail, kind=status.phrase, headers=refusal.headers
             )
             await answer(scope, receive, send)
         else:

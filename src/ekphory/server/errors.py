@@ -53,12 +53,7 @@ class TooLarge(EkphoryError):
 
 
 def make_error_response(
-    path: str,
-    status: int,
-    message: str,
-    *,
-    kind: str,
-    headers: Mapping[str, str] | None = None,
+    path: str, status: int, message: str, *, kind: str, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
     """Return an error in the shape that the clients of a path read.
 

@@ -21,20 +21,10 @@ from starlette.middleware.cors import CORSMiddleware
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ekphory.catalog.access_keys import AccessKeys
+from ekphory.server import request_log
 from ekphory.server.auth import Caller, Gate
 from ekphory.server.errors import RETRY, make_error_response
 from ekphory.server.options import Limits, ServerOptions
-from ekphory.server.request_log import (
-    Application,
-    AsgiMessage,
-    Metrics,
-    Receive,
-    RequestLog,
-    Scope,
-    Send,
-    header,
-    is_open,
-)
 from ekphory.server.routes.verbs import WRITING_PATHS
 
 # What a window holds is looked at without a pause: so much takes some milliseconds.
@@ -215,16 +205,18 @@ class LoadLimit:
     refused here as well, for all endpoints.
     """
 
-    def __init__(self, application: Application, *, limits: Limits) -> None:
+    def __init__(self, application: request_log.Application, *, limits: Limits) -> None:
         self._application = application
         self._limits = limits
         self._arriving = _slots(limits)
         self._reads = _Queue(_slots(limits), anyio.CapacityLimiter(limits.threads))
         self._writes = _Queue(_slots(limits), anyio.CapacityLimiter(limits.write_threads))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(
+        self, scope: request_log.Scope, receive: request_log.Receive, send: request_log.Send
+    ) -> None:
         """Answer one request."""
-        if scope["type"] != "http" or is_open(scope["path"]):
+        if scope["type"] != "http" or request_log.is_open(scope["path"]):
             await self._application(scope, receive, send)
             return
         caller = _caller_name(scope)
@@ -245,15 +237,17 @@ class LoadLimit:
                 async with queue.threads:
                     await self._application(scope, _replayed(body, receive), send)
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes | Refusal | None:
-        announced = header(scope, b"content-length") or "0"
+    async def _body(
+        self, scope: request_log.Scope, receive: request_log.Receive
+    ) -> bytes | Refusal | None:
+        announced = request_log.header(scope, b"content-length") or "0"
         if announced.isdecimal() and int(announced[:20]) > self._limits.body_bytes:
             return Refusal.TOO_LARGE
         with anyio.move_on_after(self._limits.body_seconds):
             return await self._read(receive)
         return Refusal.TOO_SLOW
 
-    async def _read(self, receive: Receive) -> bytes | Refusal | None:
+    async def _read(self, receive: request_log.Receive) -> bytes | Refusal | None:
         """Read a body, looking at each part as it comes; None where its sender went away."""
         parts = bytearray()
         scan = BodyScan(most_values=self._limits.values, most_depth=self._limits.depth)
@@ -297,7 +291,7 @@ METHODS = ("GET", "POST", "PUT", "DELETE")
 def guard(
     keys: AccessKeys,
     options: ServerOptions,
-    metrics: Metrics,
+    metrics: request_log.Metrics,
     *,
     methods: Sequence[str] = METHODS,
 ) -> list[Middleware]:
@@ -310,7 +304,7 @@ def guard(
         methods: What pages of other hosts may use.
     """
     layers = [
-        Middleware(RequestLog, metrics=metrics),
+        Middleware(request_log.RequestLog, metrics=metrics),
         Middleware(Gate, keys=keys, options=options),
         Middleware(LoadLimit, limits=options.limits),
     ]
@@ -325,7 +319,7 @@ def guard(
     return layers
 
 
-def is_write(scope: Scope) -> bool:
+def is_write(scope: request_log.Scope) -> bool:
     """Whether a request changes memories, and so waits until the change is durable."""
     return scope["method"] == "POST" and scope["path"] in _WRITES
 
@@ -334,16 +328,16 @@ def _slots(limits: Limits) -> Slots:
     return Slots(most=limits.concurrency, most_of_one=limits.concurrency_of_one_caller)
 
 
-def _caller_name(scope: Scope) -> str:
+def _caller_name(scope: request_log.Scope) -> str:
     caller = scope.get("state", {}).get("caller")
     return caller.name if isinstance(caller, Caller) else ""
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def _replayed(body: bytes, receive: request_log.Receive) -> request_log.Receive:
     """Return a body that was read already, and then what else is received."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def replay() -> AsgiMessage:
+    async def replay() -> request_log.AsgiMessage:
         return waiting.pop() if waiting else await receive()
 
     return replay

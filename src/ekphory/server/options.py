@@ -32,12 +32,9 @@ class GivenKey:
             InvalidInput: It could be guessed, or no header could carry it.
         """
         if len(text) < _SHORTEST or not text.isascii() or not text.isprintable() or " " in text:
-            raise InvalidInput(
-                VARIABLE,
-                f"({len(text)} characters)",
-                f"a key has {_SHORTEST} or more visible ASCII characters",
-                "Make one with `openssl rand -hex 32`",
-            )
+            problem = f"a key has {_SHORTEST} or more visible ASCII characters"
+            remedy = "Make one with `openssl rand -hex 32`"
+            raise InvalidInput(VARIABLE, f"({len(text)} characters)", problem, remedy)
         return cls(hashlib.sha256(text.encode()).digest())
 
     def is_same(self, text: str) -> bool:
@@ -136,12 +133,9 @@ class ServerOptions:
             raise InvalidInput("workers", self.workers, "answers nothing", "Give at least 1")
         for proxy in self.trusted_proxies:
             if not _is_network(proxy):
-                raise InvalidInput(
-                    "trusted_proxies",
-                    proxy,
-                    "must be an address or a network",
-                    "Give one such as 10.0.0.7 or 10.0.0.0/24",
-                )
+                problem = "must be an address or a network"
+                remedy = "Give one such as 10.0.0.7 or 10.0.0.0/24"
+                raise InvalidInput("trusted_proxies", proxy, problem, remedy)
 
     @property
     def needs_key(self) -> bool:

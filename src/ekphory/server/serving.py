@@ -201,10 +201,7 @@ def _load(factory: Callable[[], Application]) -> Application:
 
 
 def server_config(
-    factory: Callable[[], Application],
-    options: ServerOptions,
-    *,
-    log: dict[str, Any] | None = LOG,
+    factory: Callable[[], Application], options: ServerOptions, *, log: dict[str, Any] | None = LOG
 ) -> uvicorn.Config:
     """Return how uvicorn runs an application.
 

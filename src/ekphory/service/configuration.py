@@ -197,10 +197,7 @@ class Configuration:
     """
 
     def __init__(
-        self,
-        database: Database,
-        models: ServiceModels,
-        document: Mapping[str, Any] | None = None,
+        self, database: Database, models: ServiceModels, document: Mapping[str, Any] | None = None
     ) -> None:
         """Take the models that the service was started with, and the file's sections."""
         self._database = database

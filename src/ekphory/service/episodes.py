@@ -328,12 +328,7 @@ _SHARE_BEFORE = 3
 
 
 def with_context(
-    memory: Memory,
-    found: Sequence[Episode],
-    *,
-    condition: Filter | None,
-    count: int,
-    enough: int,
+    memory: Memory, found: Sequence[Episode], *, condition: Filter | None, count: int, enough: int
 ) -> list[Episode]:
     """Return each found episode together with `count` neighbours of the same session.
 
@@ -479,11 +474,7 @@ class Episodes:
         return AgentOptions(settings=self._configuration.agent(), stage_results="trace")
 
     def _summarise(
-        self,
-        place: Place,
-        memory: Memory,
-        condition: Filter | None,
-        shown: Sequence[MemoryRecord],
+        self, place: Place, memory: Memory, condition: Filter | None, shown: Sequence[MemoryRecord]
     ) -> str:
         """Sum up what was said before the newest episodes, in the session of the last of them."""
         where = _in_session(shown[-1].session, condition)

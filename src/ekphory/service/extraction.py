@@ -18,20 +18,13 @@ from typing import Any, cast
 
 import filelock
 
+from ekphory import errors
 from ekphory.catalog.extraction import (
     Consolidations,
     ExtractionJob,
     ExtractionQueue,
     FailedExtraction,
     FeatureGroup,
-)
-from ekphory.errors import (
-    EkphoryError,
-    InvalidInput,
-    MemoryNotFound,
-    ServiceError,
-    StoreClosed,
-    StoreError,
 )
 from ekphory.http_service import ServiceRefusal, ServiceUnavailable
 from ekphory.models.chat import Chat, ChatMessage, ChatOptions
@@ -101,10 +94,7 @@ def _format_prompt(system: str, data: dict[str, Any]) -> tuple[ChatMessage, ...]
     # No tag can be closed and no chat turn opened from inside of the JSON.
     written = neutralise_markers(json.dumps(data, ensure_ascii=False, indent=1))
     written = written.replace("<", "\\u003c").replace(">", "\\u003e")
-    return (
-        ChatMessage("system", system),
-        ChatMessage("user", f"<{_DATA}>\n{written}\n</{_DATA}>"),
-    )
+    return (ChatMessage("system", system), ChatMessage("user", f"<{_DATA}>\n{written}\n</{_DATA}>"))
 
 
 # The work.
@@ -114,7 +104,7 @@ _MOST_NOTED = 50
 _MOST_MERGED = 200
 
 
-class Unwanted(EkphoryError):
+class Unwanted(errors.EkphoryError):
     """Nothing is wanted of a job any more, or not now."""
 
 
@@ -218,7 +208,7 @@ class Extractor:
     def _put_in_order(self, task: _Task, target: Target, group: int) -> None:
         """Merge what says the same, wherever a tag has gathered `group` features since."""
         for tag, learnt in self._learning.by_tag(target).items():
-            key = _group(target, tag)
+            key = FeatureGroup(*target.owner.key, target.category.name, tag, target.user)
             if len(learnt) < self._left_before(task.job, key, now=len(learnt)) + group:
                 continue
             mergers = self._mergers(target, tag, learnt[-_MOST_MERGED:])
@@ -252,7 +242,7 @@ class Extractor:
             return read_mergers(answer, features)
         except (ServiceUnavailable, ServiceRefusal):
             raise
-        except ServiceError as error:
+        except errors.ServiceError as error:
             fields = {"features": len(features)}
             _log.warning("features not put in order", extra={"fields": fields}, exc_info=error)
             return []
@@ -269,12 +259,8 @@ class Extractor:
         with self._handles.episodes(Place(job.org, job.project)) as memory:
             try:
                 return memory.get(job.episode)
-            except MemoryNotFound:
+            except errors.MemoryNotFound:
                 return None
-
-
-def _group(target: Target, tag: str) -> FeatureGroup:
-    return FeatureGroup(*target.owner.key, target.category.name, tag, target.user)
 
 
 def _step(target: Target, part: int) -> str:
@@ -299,9 +285,9 @@ _REFUSED_TO_ALL = frozenset(
 
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (ServiceUnavailable, "a model cannot be reached, or is busy"),
-    (ServiceError, "a model refused, or gave no usable answer"),
-    (StoreError, "the store cannot be read or written"),
-    (EkphoryError, "a feature cannot be kept"),
+    (errors.ServiceError, "a model refused, or gave no usable answer"),
+    (errors.StoreError, "the store cannot be read or written"),
+    (errors.EkphoryError, "a feature cannot be kept"),
     (Exception, "a defect of ekphory; the log says where"),
 )
 
@@ -385,7 +371,7 @@ class Extraction:
             self._queue.add(place.owner, place.reach, episodes, due=due)
             if least > 1:
                 self._queue.let_begin(place.owner, least=least)
-        except StoreError as error:
+        except errors.StoreError as error:
             with self._counting:
                 self._unqueued[place.owner] += len(episodes)
             fields = {"episodes": len(episodes)}
@@ -446,9 +432,9 @@ class Extraction:
                 self._woken.wait(self._settings.poll)
             elif self._extractor is not None:
                 self._attempt(self._extractor, job)
-        except StoreClosed:
+        except errors.StoreClosed:
             self._stopping.set()
-        except (ServiceError, StoreError) as error:
+        except (errors.ServiceError, errors.StoreError) as error:
             self._stand_still(error)
 
     def _may_learn(self) -> bool:
@@ -462,13 +448,15 @@ class Extraction:
         except filelock.Timeout:
             return False
         except OSError as error:
-            raise StoreError(f"{self._turn.lock_file}: cannot be locked ({error}).") from error
+            raise errors.StoreError(
+                f"{self._turn.lock_file}: cannot be locked ({error})."
+            ) from error
         return True
 
     def _attempt(self, extractor: Extractor, job: ExtractionJob) -> None:
         try:
             extractor.do(job, group=self._settings.group)
-        except (StoreError, ServiceUnavailable):
+        except (errors.StoreError, ServiceUnavailable):
             raise
         except Exception as error:  # outermost: counted against the job, and logged
             if isinstance(error, ServiceRefusal) and error.status in _REFUSED_TO_ALL:
@@ -486,7 +474,7 @@ class Extraction:
             self._queue.give_up(job, _reason(error))
             _log.error("extraction given up", extra={"fields": fields}, exc_info=error)
 
-    def _stand_still(self, error: EkphoryError) -> None:
+    def _stand_still(self, error: errors.EkphoryError) -> None:
         self._failures += 1
         self._out_of_order = _reason(error)
         fields = {"reason": self._out_of_order, "failures": self._failures}
@@ -498,6 +486,6 @@ def _reason(error: Exception) -> str:
     """Say what went wrong without a text that was stored or answered, and without addresses."""
     if isinstance(error, ServiceRefusal):
         return f"a model's service refused (status {error.status})"
-    if isinstance(error, InvalidInput):
+    if isinstance(error, errors.InvalidInput):
         return f"a feature cannot be kept: its {error.field}"
     return next(reason for kind, reason in _REASONS if isinstance(error, kind))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 from urllib.parse import quote
@@ -16,14 +16,9 @@ from ekphory.config import Settings
 from ekphory.engine import Engine, acquire, release
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.memory import Memory
+from ekphory.models import loading
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel, FloatMatrix
-from ekphory.models.loading import (
-    load_configured_chat,
-    load_configured_embedder,
-    load_configured_reranker,
-    load_embedder,
-)
 from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery, bundled_reranker
 from ekphory.recorded_searches import RecordedSearches, Surface
 from ekphory.retrieval.pipeline import Pipeline
@@ -72,12 +67,8 @@ def catalog_file(store: str | Path, given: Path | None = None) -> Path:
         return given.expanduser()
     name = str(store).removeprefix("file://")
     if "://" in name:
-        raise InvalidInput(
-            "store",
-            name,
-            "must have a directory for the catalog of projects and keys",
-            "Name a local file with --catalog",
-        )
+        problem = "must have a directory for the catalog of projects and keys"
+        raise InvalidInput("store", name, problem, "Name a local file with --catalog")
     return Path(name).expanduser() / CATALOG_FILE
 
 
@@ -190,13 +181,13 @@ def load_models(settings: Settings) -> ServiceModels:
         ModelError: A model cannot be loaded.
     """
     pipeline = preset(settings.preset)
-    embedder = load_configured_embedder(settings) or load_embedder()
+    embedder = loading.load_configured_embedder(settings) or loading.load_embedder()
     if settings.reranker is None and settings.chat_url is None:
         return ServiceModels(embedder=embedder, reranker=bundled_reranker(), preset=pipeline)
     return ServiceModels(
         embedder=embedder,
-        reranker=load_configured_reranker(settings),
-        chat=load_configured_chat(settings),
+        reranker=loading.load_configured_reranker(settings),
+        chat=loading.load_configured_chat(settings),
         preset=pipeline,
     )
 
@@ -251,11 +242,7 @@ class Handles:
         models = self._models
         memory = Memory(
             self._keep_open(chosen),
-            org=scope.org,
-            project=scope.project,
-            agent=scope.agent,
-            user=scope.user,
-            session=scope.session,
+            **asdict(scope),
             embedder=chosen.embedder or models.embedder,
             reranker=chosen.reranker or self._reranker,
             chat=models.chat,

@@ -67,9 +67,8 @@ def read_learnt(text: str | None) -> Learnt:
     if text is None:
         return _ALL
     if text not in get_args(Learnt):
-        raise InvalidInput(
-            "extraction", text, "cannot be learnt", f"Give {', '.join(get_args(Learnt))}"
-        )
+        problem = "cannot be learnt"
+        raise InvalidInput("extraction", text, problem, f"Give {', '.join(get_args(Learnt))}")
     return cast("Learnt", text)
 
 

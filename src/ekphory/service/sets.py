@@ -131,12 +131,8 @@ def check_set_id(set_id: str) -> None:
         InvalidInput: It is blank, too long, or cannot be stored.
     """
     if not set_id.strip() or len(set_id) > LONGEST_NAME or not is_storable(set_id):
-        raise InvalidInput(
-            "set_id",
-            set_id,
-            f"must be 1 to {LONGEST_NAME:,} characters without NUL",
-            "Give the id of a set",
-        )
+        problem = f"must be 1 to {LONGEST_NAME:,} characters without NUL"
+        raise InvalidInput("set_id", set_id, problem, "Give the id of a set")
 
 
 def _kind(project: str | None, tags: Mapping[str, str]) -> str:

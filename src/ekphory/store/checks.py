@@ -11,13 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ekphory.errors import StoreError
-from ekphory.store.lance_rows import (
-    CHECKSUM,
-    RECORD,
-    decode_record,
-    row_checksum,
-    rows_with_vectors,
-)
+from ekphory.store import lance_rows
 from ekphory.store.lance_table import cause_of
 from ekphory.store.protocol import Damage, IntArray, StoreHealth, Verification
 from ekphory.types import Progress, decode_metadata
@@ -79,7 +73,7 @@ def verify_rows(
 def _verify(rows: IntArray, take: Take, columns: list[str], dimension: int, tally: _Tally) -> None:
     try:
         table = take(rows.tolist(), [*columns, "_rowid"])
-        read = list(rows_with_vectors(table, dimension=dimension))
+        read = list(lance_rows.rows_with_vectors(table, dimension=dimension))
     except (StoreError, ValueError, TypeError, OverflowError) as error:
         tally.failed_reads += 1
         if len(rows) == 1 or tally.failed_reads > _MOST_FAILED_READS:
@@ -91,20 +85,22 @@ def _verify(rows: IntArray, take: Take, columns: list[str], dimension: int, tall
         return
     for row, vector in read:
         number = row.pop("_rowid")
-        if row.get(CHECKSUM) is None:
+        if row.get(lance_rows.CHECKSUM) is None:
             tally.unverified += 1
-        elif row[CHECKSUM] != row_checksum(row, vector) or not _metadata_agree(row):
+        elif row[lance_rows.CHECKSUM] != lance_rows.row_checksum(
+            row, vector
+        ) or not _metadata_agree(row):
             tally.found["is not what was written"][number] = row["id"] or ""
 
 
 def _metadata_agree(row: dict[str, object]) -> bool:
     """Whether the metadata that filters read are those of the memory."""
-    record, metadata = row.get(RECORD), row.get("metadata")
+    record, metadata = row.get(lance_rows.RECORD), row.get("metadata")
     if not isinstance(record, str):
         return not metadata
     try:
         text = metadata.decode() if isinstance(metadata, bytes) else metadata
-        return decode_record(record).metadata == decode_metadata(text if text else None)  # type: ignore[arg-type]
+        return lance_rows.decode_record(record).metadata == decode_metadata(text if text else None)  # type: ignore[arg-type]
     except (ValueError, TypeError, KeyError, AttributeError):
         return False
 

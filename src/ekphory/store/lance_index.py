@@ -107,7 +107,7 @@ class VectorIndex:
         """Build the vector index: by default quantised to one bit a dimension, ranked exactly."""
         self.build_scalar()
         earlier = self._look()
-        partitions = _partitions(self._table.count_rows())
+        partitions = max(1, round(self._table.count_rows() / _ROWS_PER_PARTITION))
         building = {"num_partitions": partitions, **self._settings.building}
         config = _KINDS[self._settings.kind](distance_type="dot", **building)
         label = self._settings.label
@@ -183,7 +183,3 @@ class VectorIndex:
         self._name = str(indexes[-1].name) if indexes else None
         self._looked_at = time.monotonic()
         return self._name
-
-
-def _partitions(rows: int) -> int:
-    return max(1, round(rows / _ROWS_PER_PARTITION))

@@ -505,8 +505,7 @@ def to_scope_columns(table: pa.Table) -> ScopeColumns:
 def keyed_vectors(table: pa.Table, *, dimension: int) -> KeyedVectors:
     """Read the columns key and vector, in the order of the rows."""
     return KeyedVectors(
-        integers(table["key"], missing=0),
-        vectors(table["vector"], dimension=dimension),
+        integers(table["key"], missing=0), vectors(table["vector"], dimension=dimension)
     )
 
 

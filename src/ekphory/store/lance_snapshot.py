@@ -19,25 +19,10 @@ from ekphory.errors import StoreError
 from ekphory.filters.lance_sql import to_lance_sql
 from ekphory.filters.tree import And, Filter, Not
 from ekphory.scope import OWNER_FIELDS
-from ekphory.store import lance_rows
+from ekphory.store import lance_rows, lance_table
 from ekphory.store.lance import TABLE
-from ekphory.store.lance_table import (
-    ALL_ROWS,
-    connect,
-    find_manifest,
-    find_manifests,
-    list_needed_files,
-    translate_lance_errors,
-)
 from ekphory.store.ledger import LEDGER_FOLDER, has_ledger
-from ekphory.store.protocol import (
-    CURRENT,
-    IntArray,
-    KeyedBlock,
-    RecordBlock,
-    Store,
-    StoreIdentity,
-)
+from ekphory.store.protocol import CURRENT, IntArray, KeyedBlock, RecordBlock, Store, StoreIdentity
 from ekphory.store.writer import DirectoryLock
 from ekphory.types import MemoryRecord
 
@@ -211,8 +196,8 @@ class LanceSnapshot:
             StoreError: There is no store, or it was not written by ekphory.
         """
         self._uri = uri
-        with translate_lance_errors("open", uri):
-            self._table = connect(uri).open_table(TABLE)
+        with lance_table.translate_lance_errors("open", uri):
+            self._table = lance_table.connect(uri).open_table(TABLE)
             self.version = int(self._table.version)
             self._table.checkout(self.version)
         self.identity: StoreIdentity = lance_rows.read_identity(self._table.schema, where=uri)
@@ -276,14 +261,16 @@ class LanceSnapshot:
         """Read some columns and `_rowid` of the matching memories, piece by piece."""
         condition = f"passage = 0 AND ({to_lance_sql(where)})"
         with self._translate_errors():
-            query = self._table.search().where(condition, prefilter=True).limit(ALL_ROWS)
+            query = (
+                self._table.search().where(condition, prefilter=True).limit(lance_table.ALL_ROWS)
+            )
             for batch in query.select(columns).with_row_id(True).to_batches(_ROWS_READ):
                 yield pa.Table.from_batches([batch])
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
         try:
-            with translate_lance_errors("read", self._uri):
+            with lance_table.translate_lance_errors("read", self._uri):
                 yield
         except StoreError as error:
             if "not found" not in str(error).lower():
@@ -358,9 +345,9 @@ def hold_newest_state(directory: Path) -> Iterator[StateFiles]:
     with ExitStack() as opened:
         with DirectoryLock(directory).held(), _translate_file_errors(directory):
             state = LanceSnapshot(str(directory))
-            manifest = find_manifest(directory / TABLE_FOLDER, state.version)
+            manifest = lance_table.find_manifest(directory / TABLE_FOLDER, state.version)
             content = manifest.read_bytes()
-            needed = [manifest, *list_needed_files(directory / TABLE_FOLDER, content)]
+            needed = [manifest, *lance_table.list_needed_files(directory / TABLE_FOLDER, content)]
             needed += _list_ledger_files(directory)
             files = tuple(_hold(path, directory, opened) for path in needed)
             _check(state, files, directory)
@@ -373,9 +360,9 @@ def _list_ledger_files(directory: Path) -> list[Path]:
     if not has_ledger(str(directory)):
         return []
     table = directory / LEDGER_FOLDER
-    manifests = find_manifests(table / "_versions")
+    manifests = lance_table.find_manifests(table / "_versions")
     manifest = manifests[max(manifests)]
-    return [manifest, *list_needed_files(table, manifest.read_bytes())]
+    return [manifest, *lance_table.list_needed_files(table, manifest.read_bytes())]
 
 
 def _check(state: LanceSnapshot, files: tuple[HeldFile, ...], directory: Path) -> None:

@@ -20,19 +20,7 @@ import pyarrow as pa
 
 from ekphory.errors import StoreError
 from ekphory.scope import OWNER_FIELDS
-from ekphory.store.lance_table import (
-    ALL_ROWS,
-    CommitFiles,
-    NewestVersion,
-    SoleWriter,
-    commits_folder,
-    connect,
-    fence_table,
-    is_remote,
-    never,
-    read_anew,
-    with_lance_errors_translated,
-)
+from ekphory.store import lance_table
 from ekphory.store.lance_upkeep import STABLE_ROW_IDS, sweep_table
 from ekphory.store.protocol import first_key
 from ekphory.types import Revision
@@ -95,13 +83,15 @@ _NONE = LedgerState(-1, {}, None)
 @dataclass(frozen=True, slots=True)
 class _OpenTable:
     table: lancedb.table.Table
-    newest: NewestVersion
+    newest: lance_table.NewestVersion
 
 
 class Ledger:
     """Reads and adds to the ledger of one store. Safe for several threads."""
 
-    def __init__(self, uri: str, *, sole_writer: SoleWriter = never) -> None:
+    def __init__(
+        self, uri: str, *, sole_writer: lance_table.SoleWriter = lance_table.never
+    ) -> None:
         """Take the Lance URI of a store, which need not have a ledger yet.
 
         Args:
@@ -118,7 +108,7 @@ class Ledger:
         self._last = 0
         self._commits = 0
 
-    @with_lance_errors_translated("read")
+    @lance_table.with_lance_errors_translated("read")
     def read(self) -> LedgerState:
         """Return the newest state, of whichever process."""
         with self._guard:
@@ -135,15 +125,15 @@ class Ledger:
         with self._guard:
             return
 
-    @with_lance_errors_translated("lock")
+    @lance_table.with_lance_errors_translated("lock")
     def fence(self) -> None:
         """Make what others have begun to add fail, and read what they had finished."""
         with self._guard:
             if self._open() is not None:
-                fence_table(self._store, LEDGER_TABLE)
+                lance_table.fence_table(self._store, LEDGER_TABLE)
                 self._opened, self._state, self._last = None, _NONE, 0
 
-    @with_lance_errors_translated("write")
+    @lance_table.with_lance_errors_translated("write")
     def make(self, *, judged_to: int) -> None:
         """Make the ledger, unless there is one; the caller holds the writer's lock.
 
@@ -155,7 +145,7 @@ class Ledger:
                 row = pa.Table.from_pylist([_note(0, judged_to)], schema=_SCHEMA)
                 self._write_table(row, mode="create")
 
-    @with_lance_errors_translated("write")
+    @lance_table.with_lance_errors_translated("write")
     def append(self, entries: Sequence[LedgerEntry], *, judged_to: int | None = None) -> None:
         """Add decisions in one commit; the caller holds the writer's lock.
 
@@ -179,7 +169,7 @@ class Ledger:
             if self._commits >= _COMMITS_BETWEEN_MERGES:
                 self._sweep(opened)
 
-    @with_lance_errors_translated("purge")
+    @lance_table.with_lance_errors_translated("purge")
     def purge(self, keep: Callable[[LedgerEntry], bool]) -> None:
         """Rewrite the table without entries that are not kept; the caller holds the lock."""
         with self._guard:
@@ -187,7 +177,7 @@ class Ledger:
                 return
             state = self.read()
             judged = state.judged_to or 0
-            if is_remote(self._store):
+            if lance_table.is_remote(self._store):
                 self._delete([key for key, entry in state.entries.items() if not keep(entry)])
                 return
             kept = filter(keep, state.entries.values())
@@ -206,7 +196,7 @@ class Ledger:
         self._opened, self._state, self._last = None, _NONE, 0
 
     def _write_table(self, rows: pa.Table, *, mode: Literal["create", "overwrite"]) -> None:
-        connect(self._store).create_table(
+        lance_table.connect(self._store).create_table(
             LEDGER_TABLE, data=rows, mode=mode, storage_options=STABLE_ROW_IDS
         )
         self._opened, self._state, self._last = None, _NONE, 0
@@ -223,22 +213,24 @@ class Ledger:
     def _open(self) -> _OpenTable | None:
         """Return the table; None where there is none yet."""
         if self._opened is None:
-            if not is_remote(self._store) and not has_ledger(self._store):
+            if not lance_table.is_remote(self._store) and not has_ledger(self._store):
                 return None
             try:
-                table = connect(self._store).open_table(LEDGER_TABLE)
+                table = lance_table.connect(self._store).open_table(LEDGER_TABLE)
             except ValueError:
                 return None
-            commits = CommitFiles(commits_folder(self._store, LEDGER_TABLE))
+            commits = lance_table.CommitFiles(lance_table.commits_folder(self._store, LEDGER_TABLE))
             self._commits = len(commits.names() or ())
-            newest = NewestVersion(self._uri, table, commits=commits, sole_writer=self._sole_writer)
+            newest = lance_table.NewestVersion(
+                self._uri, table, commits=commits, sole_writer=self._sole_writer
+            )
             self._opened = _OpenTable(table, newest)
         return self._opened
 
     def _read_later(self, opened: _OpenTable, version: int) -> LedgerState:
         condition = "TRUE" if self._state is _NONE else f"number > {self._last}"
-        query = opened.table.search().where(condition, prefilter=True).limit(ALL_ROWS)
-        found = read_anew(self._uri, query.to_arrow, renew=opened.table.checkout_latest)
+        query = opened.table.search().where(condition, prefilter=True).limit(lance_table.ALL_ROWS)
+        found = lance_table.read_anew(self._uri, query.to_arrow, renew=opened.table.checkout_latest)
         entries = dict(self._state.entries)
         judged = self._state.judged_to or 0
         for row in found.sort_by("number").to_pylist():
@@ -255,7 +247,7 @@ class Ledger:
         opened.newest.note_own(version)
         self._commits = 0
         self._state = replace(self._state, version=version) if self._state.version > 0 else _NONE
-        if not is_remote(self._store):
+        if not lance_table.is_remote(self._store):
             sweep_table(Path(self._store) / LEDGER_FOLDER, keep_from=version)
 
 

@@ -23,12 +23,7 @@ from ekphory.retrieval.fusion import (
     weighted_sum,
 )
 from ekphory.retrieval.lexical import query_terms
-from ekphory.retrieval.pipeline import (
-    NO_ROWS,
-    Candidates,
-    SearchState,
-    Stage,
-)
+from ekphory.retrieval.pipeline import NO_ROWS, Candidates, SearchState, Stage
 from ekphory.retrieval.query import depth_factor
 from ekphory.retrieval.snapshot import LARGEST_SHARE, Neighbours, ScopeSnapshot
 from ekphory.retrieval.time_arm import find_timed_rows
@@ -150,10 +145,7 @@ def best_in_each_pool(
 
 
 def _contenders(
-    wording: WordingScores,
-    snapshot: ScopeSnapshot,
-    visible: NDArray[np.bool_],
-    depths: IntArray,
+    wording: WordingScores, snapshot: ScopeSnapshot, visible: NDArray[np.bool_], depths: IntArray
 ) -> IntArray:
     """Return visible rows among which are the best of each pool, by their shares.
 
@@ -451,10 +443,7 @@ class Fuse(Stage):
         probability = self.calibration.among(turns).probabilities(total, evidence=evidence)
         scores = {**candidates.scores, "fused": total, "probability": probability}
         fused = replace(candidates, scores=scores)
-        notes: dict[str, object] = {
-            "method": method,
-            "lexical_weight": round(lexical_weight, 3),
-        }
+        notes: dict[str, object] = {"method": method, "lexical_weight": round(lexical_weight, 3)}
         if "reciprocal" not in method:
             # Ordered by the sum, of which the probability is a growing function.
             return replace(state, candidates=fused.ranked(probability), notes=notes)

@@ -9,12 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ekphory.retrieval.pipeline import (
-    SearchState,
-    Stage,
-    places_of,
-    read_candidates,
-)
+from ekphory.retrieval.pipeline import SearchState, Stage, places_of, read_candidates
 from ekphory.retrieval.query import QueryClass
 from ekphory.scope import get_owner
 from ekphory.store.protocol import ScoreArray

@@ -11,14 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from ekphory.catalog.database import NotPermitted
 from ekphory.catalog.projects import EpisodicSwitches
 from ekphory.server.auth import Caller
-from ekphory.server.routes.context import (
-    MAY_READ,
-    NOT_THERE,
-    REFUSALS,
-    TheAdmin,
-    TheReader,
-    TheService,
-)
+from ekphory.server.routes import context
+from ekphory.server.schemas.names import Wire
 from ekphory.service.configuration import (
     LEARNING_MODEL,
     RESOURCE_KINDS,
@@ -75,17 +69,16 @@ class SemanticMemoryConfig(BaseModel):
     embedding_model: str
 
 
-class ServerConfig(BaseModel):
+class ServerConfig(Wire):
     """All of it."""
 
     resources: Resources
     episodic_memory: EpisodicMemoryConfig
-    semantic_memory: SemanticMemoryConfig = Field(
-        description="Without a language model (llm_model), features are set by callers alone."
-    )
+    semantic_memory: SemanticMemoryConfig
+    """Without a language model (llm_model), features are set by callers alone."""
 
 
-class _Update(BaseModel):
+class _Update(Wire):
     """What is left out, or null, stays; an empty name lets the server choose."""
 
     # Stores of vectors and segments cannot be chosen: a caller must not believe that they were.
@@ -95,7 +88,9 @@ class _Update(BaseModel):
 class UpdateLongTerm(_Update):
     """Changes of what long-term memory uses."""
 
-    embedder: str | None = Field(None, description="Of projects that are made from now on.")
+    embedder: str | None = None
+    """Of projects that are made from now on."""
+
     reranker: str | None = None
     enabled: bool | None = None
 
@@ -123,7 +118,9 @@ class UpdateSemantic(_Update):
 
     enabled: bool | None = None
     llm_model: str | None = None
-    embedding_model: str | None = Field(None, description="Of sets that are made from now on.")
+    embedding_model: str | None = None
+    """Of sets that are made from now on."""
+
     ingestion_trigger_messages: Annotated[int | None, Field(gt=0)] = None
     ingestion_trigger_age_seconds: Annotated[int | None, Field(gt=0)] = None
 
@@ -161,7 +158,7 @@ class ResourceTried(BaseModel):
 # The paths.
 
 
-def _unbound(caller: TheAdmin) -> None:
+def _unbound(caller: context.TheAdmin) -> None:
     """Check that a key reaches every project, as what is changed here does.
 
     Raises:
@@ -172,14 +169,14 @@ def _unbound(caller: TheAdmin) -> None:
 
 
 server_config_router = APIRouter(
-    prefix="/api/v2/config", tags=["Server configuration"], responses=REFUSALS
+    prefix="/api/v2/config", tags=["Server configuration"], responses=context.REFUSALS
 )
 _MAY_CHANGE = [Depends(_unbound)]
 Kind = Annotated[ResourceKind, Path(description="Kind of model.")]
 
 
 @server_config_router.get("")
-def get_config(service: TheService, caller: TheReader) -> ServerConfig:
+def get_config(service: context.TheService, caller: context.TheReader) -> ServerConfig:
     """Read all of it."""
     configuration, models = service.configuration, service.models
     return ServerConfig(
@@ -190,67 +187,67 @@ def get_config(service: TheService, caller: TheReader) -> ServerConfig:
 
 
 @server_config_router.get("/resources")
-def get_resources(service: TheService, caller: TheReader) -> Resources:
+def get_resources(service: context.TheService, caller: context.TheReader) -> Resources:
     """Read which models and databases there are."""
     return _resources(service.configuration, caller)
 
 
-@server_config_router.get("/memory/episodic", dependencies=MAY_READ)
-def get_episodic(service: TheService) -> EpisodicMemoryConfig:
+@server_config_router.get("/memory/episodic", dependencies=context.MAY_READ)
+def get_episodic(service: context.TheService) -> EpisodicMemoryConfig:
     """Read what episodic memory uses."""
     return _episodic(service.configuration, service.models)
 
 
-@server_config_router.get("/memory/episodic/long_term", dependencies=MAY_READ)
-def get_long_term(service: TheService) -> LongTermConfig:
+@server_config_router.get("/memory/episodic/long_term", dependencies=context.MAY_READ)
+def get_long_term(service: context.TheService) -> LongTermConfig:
     """Read what long-term memory uses."""
     return _episodic(service.configuration, service.models).long_term_memory
 
 
-@server_config_router.get("/memory/episodic/short_term", dependencies=MAY_READ)
-def get_short_term(service: TheService) -> ShortTermConfig:
+@server_config_router.get("/memory/episodic/short_term", dependencies=context.MAY_READ)
+def get_short_term(service: context.TheService) -> ShortTermConfig:
     """Read what short-term memory uses."""
     return _episodic(service.configuration, service.models).short_term_memory
 
 
-@server_config_router.get("/memory/semantic", dependencies=MAY_READ)
-def get_semantic(service: TheService) -> SemanticMemoryConfig:
+@server_config_router.get("/memory/semantic", dependencies=context.MAY_READ)
+def get_semantic(service: context.TheService) -> SemanticMemoryConfig:
     """Read what semantic memory uses."""
     return _semantic(service.configuration, service.models)
 
 
 @server_config_router.put("/memory", dependencies=_MAY_CHANGE)
-def update_memory(request: UpdateMemory, service: TheService) -> Done:
+def update_memory(request: UpdateMemory, service: context.TheService) -> Done:
     """Change what memory uses, for all projects."""
     return _change(service.configuration, request)
 
 
 @server_config_router.put("/memory/episodic", dependencies=_MAY_CHANGE)
-def update_episodic(request: UpdateEpisodic, service: TheService) -> Done:
+def update_episodic(request: UpdateEpisodic, service: context.TheService) -> Done:
     """Change what episodic memory uses."""
     return _change(service.configuration, UpdateMemory(episodic_memory=request))
 
 
 @server_config_router.put("/memory/episodic/long_term", dependencies=_MAY_CHANGE)
-def update_long_term(request: UpdateLongTerm, service: TheService) -> Done:
+def update_long_term(request: UpdateLongTerm, service: context.TheService) -> Done:
     """Change what long-term memory uses."""
     return update_episodic(UpdateEpisodic(long_term_memory=request), service)
 
 
 @server_config_router.put("/memory/episodic/short_term", dependencies=_MAY_CHANGE)
-def update_short_term(request: UpdateShortTerm, service: TheService) -> Done:
+def update_short_term(request: UpdateShortTerm, service: context.TheService) -> Done:
     """Change what short-term memory uses."""
     return update_episodic(UpdateEpisodic(short_term_memory=request), service)
 
 
 @server_config_router.put("/memory/semantic", dependencies=_MAY_CHANGE)
-def update_semantic(request: UpdateSemantic, service: TheService) -> Done:
+def update_semantic(request: UpdateSemantic, service: context.TheService) -> Done:
     """Change what semantic memory uses."""
     return _change(service.configuration, UpdateMemory(semantic_memory=request))
 
 
 @server_config_router.post("/resources/{kind}", status_code=201, dependencies=_MAY_CHANGE)
-def add_resource(kind: Kind, request: AddResource, service: TheService) -> ResourceTried:
+def add_resource(kind: Kind, request: AddResource, service: context.TheService) -> ResourceTried:
     """Declare a model, and try it; one that cannot be loaded is kept, and told with the reason."""
     config = {name: value for name, value in request.config.items() if value is not None}
     put = service.configuration.put_resource
@@ -258,17 +255,17 @@ def add_resource(kind: Kind, request: AddResource, service: TheService) -> Resou
 
 
 @server_config_router.post(
-    "/resources/{kind}/{name}/retry", dependencies=_MAY_CHANGE, responses=NOT_THERE
+    "/resources/{kind}/{name}/retry", dependencies=_MAY_CHANGE, responses=context.NOT_THERE
 )
-def retry_resource(kind: Kind, name: str, service: TheService) -> ResourceTried:
+def retry_resource(kind: Kind, name: str, service: context.TheService) -> ResourceTried:
     """Load a model anew."""
     return _tried(service.configuration.try_resource(kind, name))
 
 
 @server_config_router.delete(
-    "/resources/{kind}/{name}", dependencies=_MAY_CHANGE, responses=NOT_THERE
+    "/resources/{kind}/{name}", dependencies=_MAY_CHANGE, responses=context.NOT_THERE
 )
-def delete_resource(kind: Kind, name: str, service: TheService) -> Done:
+def delete_resource(kind: Kind, name: str, service: context.TheService) -> Done:
     """Take a model out that nothing uses."""
     service.configuration.delete_resource(kind, name)
     return Done(message=f"{name} was taken out.")

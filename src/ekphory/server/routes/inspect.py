@@ -34,15 +34,9 @@ from ekphory.server.routes.context import (
     TheWriter,
     existing_place,
 )
-from ekphory.server.schemas.names import InProject, Moment
+from ekphory.server.schemas.names import InProject, Moment, Wire
+from ekphory.service import inspection
 from ekphory.service.episodes import Selection, shown_metadata
-from ekphory.service.inspection import (
-    Examined,
-    GrowthAnswer,
-    OutlineAnswer,
-    ShownReason,
-    ShownStage,
-)
 from ekphory.store.checks import examine
 from ekphory.store.protocol import Order, StoreHealth
 from ekphory.types import (
@@ -67,19 +61,23 @@ _MOST_POOLS = 100
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-class ShownMemory(BaseModel):
+class ShownMemory(Wire):
     """A memory with everything that is kept of it."""
 
     id: str
     text: str
     at: datetime
-    age: str = Field(description="The same in words.", examples=["3 days ago"])
+    age: str = Field(examples=["3 days ago"])
+    """The same in words."""
+
     created_at: datetime
     expires_at: datetime | None
     pool: str
     type: MemoryType
     importance: float
-    predicted: list[str] = Field(description="Which fields the embedder predicted.")
+    predicted: list[str]
+    """Which fields the embedder predicted."""
+
     producer: str
     produced_for: str
     role: str
@@ -109,19 +107,22 @@ class InspectSearch(InProject):
     now: Moment | None = None
     time: TimeUse = "boost"
     agent_mode: bool = False
-    max_tokens: Annotated[
-        int | None, Field(ge=1, le=MOST_TOKENS, description="Of the block for the prompt.")
-    ] = None
+    max_tokens: Annotated[int | None, Field(ge=1, le=MOST_TOKENS)] = None
+    """Of the block for the prompt."""
 
 
-class ShownHit(BaseModel):
+class ShownHit(Wire):
     """A hit with its numbers."""
 
     memory: ShownMemory
     text: str
-    score: float = Field(description="Probability that it answers.")
-    scores: dict[str, float] = Field(description="By the name of what gave them.")
-    reasons: list[ShownReason]
+    score: float
+    """Probability that it answers."""
+
+    scores: dict[str, float]
+    """By the name of what gave them."""
+
+    reasons: list[inspection.ShownReason]
 
 
 class ShownAgent(BaseModel):
@@ -136,10 +137,12 @@ class ShownAgent(BaseModel):
     events: list[dict[str, Any]]
 
 
-class LeftOutHit(BaseModel):
+class LeftOutHit(Wire):
     """A hit that the block for the prompt does not show."""
 
-    place: int = Field(description="Among the hits, from 1.")
+    place: int
+    """Among the hits, from 1."""
+
     reason: str
 
 
@@ -166,7 +169,7 @@ class ShownRecord(BaseModel):
     milliseconds: float
 
 
-class InspectSearchAnswer(BaseModel):
+class InspectSearchAnswer(Wire):
     """What a search gave, and all that it did."""
 
     query: str
@@ -174,15 +177,26 @@ class InspectSearchAnswer(BaseModel):
     now: datetime
     milliseconds: float
     abstained: bool
-    order: ResultOrder = Field(description="What the hits are ordered by.")
+    order: ResultOrder
+    """What the hits are ordered by."""
+
     hits: list[ShownHit]
-    stages: list[ShownStage]
+    stages: list[inspection.ShownStage]
     agent: ShownAgent | None
-    others: list[ShownMemory] = Field(description="Found by the agent on its way; not hits.")
-    prompt: ShownPrompt | None = Field(default=None, description="Where `max_tokens` asks for it.")
-    recorded: ShownRecord | None = Field(default=None, description="Where it was made before.")
-    settings: dict[str, Any] | None = Field(default=None, description="Of a recorded search.")
-    gone: int = Field(default=0, description="How many of its hits no longer exist.")
+    others: list[ShownMemory]
+    """Found by the agent on its way; not hits."""
+
+    prompt: ShownPrompt | None = None
+    """Where `max_tokens` asks for it."""
+
+    recorded: ShownRecord | None = None
+    """Where it was made before."""
+
+    settings: dict[str, Any] | None = None
+    """Of a recorded search."""
+
+    gone: int = 0
+    """How many of its hits no longer exist."""
 
 
 class InspectOutline(InProject):
@@ -327,10 +341,12 @@ class InspectRecord(InProject):
     number: Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
-class RecordsAnswer(BaseModel):
+class RecordsAnswer(Wire):
     """Recorded searches, the newest first."""
 
-    kept: int = Field(description="How many are recorded at most; 0 for none.")
+    kept: int
+    """How many are recorded at most; 0 for none."""
+
     total: int
     searches: list[ShownRecord]
 
@@ -341,14 +357,17 @@ class ClearedAnswer(BaseModel):
     cleared: int
 
 
-class ShownMinute(BaseModel):
+class ShownMinute(Wire):
     """How long the answers of one minute took."""
 
     at: datetime
     route: str
     answers: int
-    p50: float = Field(description="Milliseconds.")
-    p95: float = Field(description="Milliseconds.")
+    p50: float
+    """Milliseconds."""
+
+    p95: float
+    """Milliseconds."""
 
 
 class LatencyAnswer(BaseModel):
@@ -401,7 +420,7 @@ def show_memory(record: MemoryRecord, now: datetime) -> ShownMemory:
     )
 
 
-def search_answer(examined: Examined, query: str) -> InspectSearchAnswer:
+def search_answer(examined: inspection.Examined, query: str) -> InspectSearchAnswer:
     """Return a search with all its stages."""
     result = examined.result
     told = zip(result.hits, examined.reasons, strict=True)
@@ -508,7 +527,7 @@ def inspect_search(
 @inspect_router.post("/outline", responses=NOT_THERE)
 def inspect_outline(
     request: InspectOutline, service: TheService, caller: TheReader
-) -> OutlineAnswer:
+) -> inspection.OutlineAnswer:
     """Count a project's memories by pool, type, importance and time."""
     place = existing_place(request, service, caller)
     return service.inspection.outline(place, _selection(request))
@@ -613,9 +632,7 @@ def list_searches(
     """List a page of the searches that were recorded in a project."""
     which = _recorded_in(request, caller, "read")
     total, found = service.recorded(which).page(
-        which,
-        limit=request.page_size,
-        offset=request.page_size * request.page_num,
+        which, limit=request.page_size, offset=request.page_size * request.page_num
     )
     shown = [ShownRecord.model_validate(each) for each in found]
     return RecordsAnswer(kept=read_recorded(), total=total, searches=shown)
@@ -645,7 +662,7 @@ def clear_searches(
 
 
 @inspect_router.get("/growth")
-def inspect_growth(service: TheService, caller: TheReader) -> GrowthAnswer:
+def inspect_growth(service: TheService, caller: TheReader) -> inspection.GrowthAnswer:
     """Count the memories that the key reaches by when they were written."""
     return service.inspection.growth(caller.org, caller.project)
 

@@ -30,6 +30,7 @@ from ekphory.server.schemas.names import (
     Metadata,
     Moment,
     Name,
+    Wire,
     has_few_entries,
 )
 from ekphory.service.episodes import Episode, EpisodeQuery, FoundEpisodes, Uids, shown_metadata
@@ -58,11 +59,14 @@ class ProjectConfig(BaseModel):
     )
 
 
-class ProjectName(BaseModel):
+class ProjectName(Wire):
     """Names a project."""
 
-    org_id: Annotated[Name, Field(description="The organisation.", examples=["home"])]
-    project_id: Annotated[Name, Field(description="The project.", examples=["chat"])]
+    org_id: Annotated[Name, Field(examples=["home"])]
+    """The organisation."""
+
+    project_id: Annotated[Name, Field(examples=["chat"])]
+    """The project."""
 
 
 class CreateProject(ProjectName):
@@ -144,7 +148,9 @@ class Message(BaseModel):
 class AddMemories(InProject):
     """Messages to be remembered, in the order in which they were said."""
 
-    types: MemoryKinds = Field(default_factory=list, description="None means all.")
+    types: MemoryKinds = Field(default_factory=list)
+    """None means all."""
+
     messages: Annotated[
         list[Message],
         Field(
@@ -179,11 +185,12 @@ class SearchMemories(InProject):
     set_metadata: JsonMetadata | None = None
     expand_context: Annotated[int, Field(ge=0, le=MOST_RESULTS)] = 0
     score_threshold: Annotated[float | None, Field(allow_inf_nan=False)] = None
-    types: MemoryKinds = Field(default_factory=list, description="None means all.")
+    types: MemoryKinds = Field(default_factory=list)
+    """None means all."""
+
     agent_mode: bool = False
-    retrieval_trace: bool = Field(
-        default=False, description="Whether the answer tells what the search did."
-    )
+    retrieval_trace: bool = False
+    """Whether the answer tells what the search did."""
 
 
 class FoundEpisode(BaseModel):
@@ -206,14 +213,12 @@ class LongTermMemory(BaseModel):
     episodes: list[FoundEpisode]
 
 
-class ShortTermMemory(BaseModel):
+class ShortTermMemory(Wire):
     """The newest episodes, in the order in which they were said."""
 
     episodes: list[FoundEpisode]
-    episode_summary: Annotated[
-        list[str],
-        Field(description="One text: what was said in the same session before these episodes."),
-    ]
+    episode_summary: list[str]
+    """One text: what was said in the same session before these episodes."""
 
 
 class EpisodicMemory(BaseModel):
@@ -250,12 +255,13 @@ class SearchContent(BaseModel):
     retrieval_trace: dict[str, Any] | None = None
 
 
-class SearchAnswer(BaseModel):
+class SearchAnswer(Wire):
     """The answer to a search."""
 
     status: int = 0
     content: SearchContent
-    hint: str | None = Field(None, description="What to do next, where nothing is stored yet.")
+    hint: str | None = None
+    """What to do next, where nothing is stored yet."""
 
 
 class ListMemories(InProject):

@@ -21,7 +21,7 @@ from ekphory.prompting.block import estimate_tokens
 from ekphory.server.errors import TooLarge
 from ekphory.server.options import Limits
 from ekphory.server.routes.context import MAY_READ, MODEL_REFUSALS, TheLimits, TheService
-from ekphory.server.schemas.names import Moment
+from ekphory.server.schemas.names import Moment, Wire
 from ekphory.service.handles import Purpose, ServiceModels, shorten_vectors
 from ekphory.types import MemoryType, now_utc
 
@@ -34,17 +34,21 @@ _MOST_TURNS = 1_000
 Text = Annotated[str, Field(max_length=_LONGEST)]
 
 
-class Document(BaseModel):
+class Document(Wire):
     """A document, with what may be known of it."""
 
     text: Text
-    before: Text | None = Field(default=None, description="What was said before it.")
-    after: Text | None = Field(default=None, description="What was said after it.")
+    before: Text | None = None
+    """What was said before it."""
+
+    after: Text | None = None
+    """What was said after it."""
+
     at: Moment | None = Field(
-        default=None,
-        validation_alias=AliasChoices("at", "created_at", "timestamp"),
-        description="When it was said.",
+        default=None, validation_alias=AliasChoices("at", "created_at", "timestamp")
     )
+    """When it was said."""
+
     type: MemoryType | None = Field(
         default=None, validation_alias=AliasChoices("type", "memory_type")
     )
@@ -55,7 +59,7 @@ class Document(BaseModel):
         return RerankPassage(self.text, self.before, self.after, self.at, self.type)
 
 
-class RerankRequest(BaseModel):
+class RerankRequest(Wire):
     """Documents to be ordered by how well they answer a query.
 
     `documents` as Cohere, Jina, vLLM, Infinity and Memos send them, or `texts` as TEI does.
@@ -69,23 +73,29 @@ class RerankRequest(BaseModel):
         examples=[["I drink tea", {"text": "It rained", "at": "2026-05-01"}]],
     )
     texts: list[Text] | None = Field(default=None, max_length=_MOST_DOCUMENTS, fail_fast=True)
-    model: str | None = Field(default=None, description="Any name; the server has one model.")
+    model: str | None = None
+    """Any name; the server has one model."""
+
     top_n: Annotated[int, Field(ge=1)] | None = Field(
-        default=None,
-        validation_alias=AliasChoices("top_n", "top_k"),
-        description="How many results, at least 1; leave it out for all.",
+        default=None, validation_alias=AliasChoices("top_n", "top_k")
     )
+    """How many results, at least 1; leave it out for all."""
+
     return_documents: bool = True
-    return_text: bool = Field(default=False, description="TEI: whether results carry the text.")
-    raw_scores: bool = Field(default=False, description="Log-odds in place of probabilities.")
-    context: list[Text] = Field(
-        default_factory=list,
-        max_length=_MOST_TURNS,
-        fail_fast=True,
-        description="The dialogue before the query.",
-    )
-    now: Moment | None = Field(default=None, description="The moment at which it is asked.")
-    instruction: Text | None = Field(default=None, description="What counts as relevant.")
+    return_text: bool = False
+    """TEI: whether results carry the text."""
+
+    raw_scores: bool = False
+    """Log-odds in place of probabilities."""
+
+    context: list[Text] = Field(default_factory=list, max_length=_MOST_TURNS, fail_fast=True)
+    """The dialogue before the query."""
+
+    now: Moment | None = None
+    """The moment at which it is asked."""
+
+    instruction: Text | None = None
+    """What counts as relevant."""
 
     @model_validator(mode="after")
     def _has_documents(self) -> Self:
@@ -178,23 +188,28 @@ _NO_TOKENS = (
 )
 
 
-class EmbeddingRequest(BaseModel):
+class EmbeddingRequest(Wire):
     """Texts to be embedded."""
 
     input: Annotated[
         Text | Annotated[list[Text], Field(min_length=1, max_length=_MOST_TEXTS, fail_fast=True)],
-        Field(description="A text or several.", examples=[["I prefer tea"]]),
+        Field(examples=[["I prefer tea"]]),
     ]
-    model: str | None = Field(default=None, description="Any name; the server has one model.")
+    """A text or several."""
+
+    model: str | None = None
+    """Any name; the server has one model."""
+
     encoding_format: Literal["float", "base64"] = "float"
-    dimensions: Annotated[int, Field(ge=1, le=_LARGEST_TOKEN)] | None = Field(
-        default=None, description="Keep so many components, and make them of length 1 again."
-    )
+    dimensions: Annotated[int, Field(ge=1, le=_LARGEST_TOKEN)] | None = None
+    """Keep so many components, and make them of length 1 again."""
+
     user: str | None = None
-    input_type: InputType | None = Field(
-        default=None, description="What the texts are; a passage where nothing is said."
-    )
-    prompt_name: InputType | None = Field(default=None, description="The same, as TEI calls it.")
+    input_type: InputType | None = None
+    """What the texts are; a passage where nothing is said."""
+
+    prompt_name: InputType | None = None
+    """The same, as TEI calls it."""
 
     @field_validator("input", mode="before")
     @classmethod
@@ -238,31 +253,27 @@ class EmbeddingAnswer(BaseModel):
 EmbeddingType = Literal["float", "int8", "uint8", "binary", "ubinary", "base64"]
 
 
-def _only_floats() -> list[EmbeddingType]:
-    return ["float"]
-
-
-class CohereEmbeddingRequest(BaseModel):
+class CohereEmbeddingRequest(Wire):
     """Texts to be embedded."""
 
     texts: list[Text] = Field(
         min_length=1, max_length=_MOST_TEXTS, fail_fast=True, examples=[["I prefer tea"]]
     )
-    model: str | None = Field(default=None, description="Any name; the server has one model.")
-    input_type: Literal["search_document", "search_query"] = Field(
-        description="What the texts are; the model knows no other kinds."
-    )
-    embedding_types: list[EmbeddingType] = Field(
-        default_factory=_only_floats, min_length=1, max_length=6
-    )
+    model: str | None = None
+    """Any name; the server has one model."""
+
+    input_type: Literal["search_document", "search_query"]
+    """What the texts are; the model knows no other kinds."""
+
+    embedding_types: list[EmbeddingType] = Field(default=["float"], min_length=1, max_length=6)
     dimensions: Annotated[int, Field(ge=1, le=_LARGEST_TOKEN)] | None = Field(
-        default=None,
-        validation_alias="output_dimension",
-        description="Keep so many components, and make them of length 1 again.",
+        default=None, validation_alias="output_dimension"
     )
-    truncate: Literal["NONE", "START", "END"] | None = Field(
-        default=None, description="Of a document nothing is left out, whatever this says."
-    )
+    """Keep so many components, and make them of length 1 again."""
+
+    truncate: Literal["NONE", "START", "END"] | None = None
+    """Of a document nothing is left out, whatever this says."""
+
     images: None = None
     inputs: None = None
     max_tokens: None = None

@@ -22,7 +22,7 @@ from ekphory.server.routes.context import (
     existing_place,
 )
 from ekphory.server.routes.memories import MOST_RESULTS
-from ekphory.server.schemas.names import IdOrEmpty, InProject, Moment
+from ekphory.server.schemas.names import IdOrEmpty, InProject, Moment, Wire
 from ekphory.service.episodes import Uids
 from ekphory.service.handles import Place
 from ekphory.types import MemoryType, Revision, RevisionKind
@@ -49,9 +49,8 @@ class Capture(InProject):
     source: str | None = None
     labels: Annotated[tuple[str, ...], Field(max_length=100)] = ()
     redact: bool = True
-    since: Annotated[
-        int, Field(ge=0, description="So many messages were captured before; they are context.")
-    ] = 0
+    since: Annotated[int, Field(ge=0)] = 0
+    """So many messages were captured before; they are context."""
 
 
 class ShownEntity(BaseModel):
@@ -61,7 +60,7 @@ class ShownEntity(BaseModel):
     kind: EntityKind
 
 
-class ShownCaptured(BaseModel):
+class ShownCaptured(Wire):
     """One memory that was made of messages."""
 
     uid: str
@@ -71,7 +70,8 @@ class ShownCaptured(BaseModel):
     importance: float
     entities: list[ShownEntity]
     labels: list[str]
-    evidence: list[int] = Field(description="The messages that it is made of, from 0.")
+    evidence: list[int]
+    """The messages that it is made of, from 0."""
 
 
 class CaptureAnswer(BaseModel):
@@ -112,12 +112,15 @@ Limit = Annotated[int, Field(ge=1, le=MOST_RESULTS)]
 class Supersede(InProject):
     """Which memory takes the place of which."""
 
-    old: Annotated[IdOrEmpty, Field(description="The memory that holds no more.", min_length=1)]
-    by: Annotated[IdOrEmpty, Field(description="The one that takes its place.", min_length=1)]
+    old: Annotated[IdOrEmpty, Field(min_length=1)]
+    """The memory that holds no more."""
+
+    by: Annotated[IdOrEmpty, Field(min_length=1)]
+    """The one that takes its place."""
+
     kind: RevisionKind = "replaces"
-    at: Annotated[
-        Moment | None, Field(description="Since when; null for when the newer one happened.")
-    ] = None
+    at: Moment | None = None
+    """Since when; null for when the newer one happened."""
 
 
 class Unsupersede(InProject):
@@ -136,7 +139,9 @@ class Unsupersede(InProject):
 class ListConflicts(InProject):
     """Decisions that wait for somebody to look."""
 
-    scan: Annotated[bool, Field(description="Compare all memories of the project first.")] = False
+    scan: bool = False
+    """Compare all memories of the project first."""
+
     limit: Limit = 100
 
 
@@ -159,7 +164,8 @@ class AskProfile(InProject):
 class Settle(InProject):
     """How long to wait."""
 
-    timeout: Annotated[float, Field(ge=0, le=_LONGEST_WAIT, description="Seconds.")] = 30.0
+    timeout: Annotated[float, Field(ge=0, le=_LONGEST_WAIT)] = 30.0
+    """Seconds."""
 
 
 class ConflictsAnswer(BaseModel):
@@ -247,11 +253,7 @@ def capture(request: Capture, service: TheService, caller: TheWriter) -> Capture
     with service.memory(place) as memory:
         report = memory.capture(
             read_said(request.messages),
-            session=request.session,
-            source=request.source,
-            labels=request.labels,
-            redact=request.redact,
-            since=request.since,
+            **request.model_dump(include={"session", "source", "labels", "redact", "since"}),
         )
     return show_capture(report, place, service.uids)
 

@@ -17,7 +17,7 @@ from ekphory.server.routes.context import (
     TheWriter,
 )
 from ekphory.server.routes.memories import SemanticFeature, show_feature
-from ekphory.server.schemas.names import InProject, JsonMetadata, Metadata, Tags
+from ekphory.server.schemas.names import InProject, JsonMetadata, Metadata, Tags, Wire
 from ekphory.service.semantic import Feature
 from ekphory.service.sets import Level, SemanticSet, SetType, texts
 
@@ -238,17 +238,26 @@ class ExtractionFailure(BaseModel):
     attempts: int
 
 
-class ExtractionAnswer(BaseModel):
+class ExtractionAnswer(Wire):
     """How far the learning is."""
 
-    enabled: bool = Field(description="Whether a language model is configured.")
-    waiting: int = Field(description="Episodes that are still to be read.")
-    failed: int = Field(description="Episodes that were given up.")
-    unqueued: int = Field(
-        description="Episodes that could not be queued since the server started, and are not read."
-    )
-    out_of_order: str | None = Field(description="Why nothing can be learnt at the moment.")
-    failures: list[ExtractionFailure] = Field(description="The newest of those given up.")
+    enabled: bool
+    """Whether a language model is configured."""
+
+    waiting: int
+    """Episodes that are still to be read."""
+
+    failed: int
+    """Episodes that were given up."""
+
+    unqueued: int
+    """Episodes that could not be queued since the server started, and are not read."""
+
+    out_of_order: str | None
+    """Why nothing can be learnt at the moment."""
+
+    failures: list[ExtractionFailure]
+    """The newest of those given up."""
 
 
 class TriedAgain(BaseModel):

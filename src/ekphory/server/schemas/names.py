@@ -6,11 +6,26 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, JsonValue, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    WithJsonSchema,
+)
 
 from ekphory.errors import InvalidInput
 from ekphory.service.handles import FEATURES
 from ekphory.types import to_utc
+
+
+class Wire(BaseModel):
+    """What travels over the wire; the docstrings of its fields are described in the document."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
 
 # Errors on the wire, as MemMachine's clients read them.
 
@@ -76,10 +91,6 @@ def _is_id(value: str) -> str:
     return value
 
 
-def _is_id_or_empty(value: str) -> str:
-    return value and _is_id(value)
-
-
 def _is_name(value: str) -> str:
     if not value.strip() or not value.isprintable() or len(value) > _LONGEST_NAME:
         raise ValueError("must have 1 to 1,000 characters that can be printed")
@@ -94,7 +105,7 @@ Name = Annotated[
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": _LONGEST_NAME}),
 ]
 """Characters that can be printed, such as `github.com/acme/app`."""
-IdOrEmpty = Annotated[str, AfterValidator(_is_id_or_empty)]
+IdOrEmpty = Annotated[str, AfterValidator(lambda value: value and _is_id(value))]
 """Letters and digits of any script, `_`, `-` and `:`."""
 
 
@@ -118,8 +129,11 @@ Ids = Annotated[list[IdOrEmpty], Field(max_length=MOST_IDS, fail_fast=True)]
 Tags = Annotated[list[str], Field(max_length=_MOST_ENTRIES, fail_fast=True)]
 
 
-class InProject(BaseModel):
+class InProject(Wire):
     """Names a project; the universal one where it names none."""
 
-    org_id: Annotated[Name, Field(description="The organisation.", examples=["home"])] = UNIVERSAL
-    project_id: Annotated[Name, Field(description="The project.", examples=["chat"])] = UNIVERSAL
+    org_id: Annotated[Name, Field(examples=["home"])] = UNIVERSAL
+    """The organisation."""
+
+    project_id: Annotated[Name, Field(examples=["chat"])] = UNIVERSAL
+    """The project."""

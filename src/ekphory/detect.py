@@ -48,7 +48,7 @@ FEW_MEMORIES = 64
 """Up to so many memories of a scope more of them are compared with a new one."""
 NEAREST_BY_MEANING, NEAREST_AMONG_FEW = 3, 6
 NEAREST_BY_WORDS = 1
-LEAST_COSINE = 0.1
+LEAST_COSINE = 0.2
 LEAST_WORDS = 0.12
 """Share of what the words of a memory could score at most that an earlier one must reach."""
 _NOT_COMPARED = (*REFERENCE_POOLS, "shared_rules")

@@ -42,8 +42,8 @@ class ChangeTraining(UpperTraining):
     name: str = "change-reader"
     unrelated: int = 3
     plain_unrelated: int = 8
-    every_oblique: int = 2
-    every_rare: int = 8
+    every_oblique: int = 1
+    every_rare: int = 4
     epochs: int = 2
     of_a_topic: int = 10
     near_turns: int = 16_000

@@ -9,13 +9,7 @@ import lancedb
 import pytest
 from tests.store.store_contract import CONTRACT_IDENTITY
 
-from ekphory.errors import (
-    FilterError,
-    InvalidInput,
-    SchemaTooNew,
-    ScopeError,
-    StoreError,
-)
+from ekphory.errors import FilterError, InvalidInput, SchemaTooNew, ScopeError, StoreError
 from ekphory.memory import Memory
 from ekphory.store.lance_rows import table_schema
 from ekphory.store.protocol import SCHEMA_VERSION

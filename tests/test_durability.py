@@ -103,8 +103,7 @@ def assert_every_change_is_whole(path, kill, reports):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("kills", "seed"),
-    [pytest.param(4, 3, marks=pytest.mark.slow), pytest.param(20, 4, marks=LONG)],
+    ("kills", "seed"), [pytest.param(4, 3, marks=pytest.mark.slow), pytest.param(20, 4, marks=LONG)]
 )
 def test_changes_killed_at_many_moments_are_made_wholly_or_not_at_all(
     store_path, start_child, kills, seed

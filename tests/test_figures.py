@@ -298,10 +298,7 @@ def test_a_template_is_filled_in(template, text):
 
 def test_rows_are_repeated_for_each_match():
     table = Table(
-        header="system | MAP",
-        for_each="*/MAP",
-        labels={"a": "ours"},
-        rows=("{label} | {{0}/MAP}",),
+        header="system | MAP", for_each="*/MAP", labels={"a": "ours"}, rows=("{label} | {{0}/MAP}",)
     )
     assert fill_in(table, VALUES).splitlines()[2:] == ["| ours | .600 |", "| b | .250 |"]
 

@@ -53,8 +53,7 @@ filters = st.sampled_from(
     ]
 )  # fmt: skip
 slowly = settings(
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 store_numbers = count()
 

@@ -12,12 +12,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from scripts.make_reference import (
-    PAGES,
-    REFERENCE,
-    variables_in_code,
-    variables_on_the_page,
-)
+from scripts.make_reference import PAGES, REFERENCE, variables_in_code, variables_on_the_page
 
 import ekphory
 from ekphory.errors import EkphoryError

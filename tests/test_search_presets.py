@@ -253,16 +253,8 @@ ALONE = "ekphory-rerank-tiny reads beside the bundled embedder alone"
         (lambda _: "none", "accurate", "no reranker"),
         (lambda _: "none", "memory_spark", "no reranker"),
         (BundledReranker, "accurate", None),
-        (
-            BundledReranker,
-            "balanced",
-            ALONE,
-        ),
-        (
-            lambda at: Reranker(BundledReranker(at)),
-            "balanced",
-            ALONE,
-        ),
+        (BundledReranker, "balanced", ALONE),
+        (lambda at: Reranker(BundledReranker(at)), "balanced", ALONE),
         (lambda at: BundledReranker(at, name="ekphory-rerank-tiny"), "balanced", None),
     ],
 )

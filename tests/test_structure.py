@@ -44,7 +44,7 @@ MANY_ARGUMENTS: dict[str, tuple[int, str]] = {
 }
 # Function: (how deep it goes, why).
 DEEP_NESTING: dict[str, tuple[int, str]] = {
-    "agent/llm_session.py::ModelThread.run": (4, "a loop's thread, its queue and its end"),
+    "agent/llm_session.py::ModelThread.run": (4, "a loop's thread, its queue and its end")
 }
 # Class: why several modules of the product define one of that name.
 SHARED_CLASS_NAMES: dict[str, str] = {

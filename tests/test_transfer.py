@@ -17,13 +17,7 @@ from ekphory.errors import InvalidInput, ScopeError
 from ekphory.importers.run import import_path
 from ekphory.memory import Memory
 from ekphory.testing import HashEmbedder
-from ekphory.transfer import (
-    DamagedLine,
-    decode_line,
-    encode_line,
-    memory_content,
-    read_exported,
-)
+from ekphory.transfer import DamagedLine, decode_line, encode_line, memory_content, read_exported
 from ekphory.types import MemoryRecord
 
 SOON = datetime.now(UTC) + timedelta(days=1)

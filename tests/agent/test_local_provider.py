@@ -19,10 +19,7 @@ CASES = read_cases(__file__)
 
 def best(text, entity, word):
     found = find_leads(
-        [Rated(hit(text), 1.0)],
-        entity=entity,
-        relation=relation(word),
-        known=meaning_words(entity),
+        [Rated(hit(text), 1.0)], entity=entity, relation=relation(word), known=meaning_words(entity)
     )
     return found[0].name
 

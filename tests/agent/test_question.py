@@ -5,13 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import read_cases
 
-from ekphory.agent.question import (
-    is_asking,
-    is_relation,
-    names_in,
-    read_question,
-    relation,
-)
+from ekphory.agent.question import is_asking, is_relation, names_in, read_question, relation
 
 CASES = read_cases(__file__)
 

@@ -79,29 +79,18 @@ def test_the_bundled_reranker_reads_all_texts_for_each_label():
 
 
 def test_a_capture_asks_the_services_that_the_environment_names(
-    memory,
-    read_as,
-    service,
-    monkeypatch,
+    memory, read_as, service, monkeypatch
 ):
     read_as({TEXT: reading("event")})
     monkeypatch.setenv("EKPHORY_ENTITY_URL", f"{service.host}/ner")
     monkeypatch.setenv("EKPHORY_LABEL_URL", service.host)
-    service.replies = [
-        says([named("LOC", 23, 27)]),
-        says({"labels": ["travel"], "scores": [0.8]}),
-    ]
+    service.replies = [says([named("LOC", 23, 27)]), says({"labels": ["travel"], "scores": [0.8]})]
     (kept,) = memory.capture(said("hello", TEXT), labels=["travel"]).kept
     assert (kept.entities, kept.labels) == ((Entity("Bonn", "place"),), ("travel",))
     assert [each.path for each in service.asked] == ["/ner", "/v1/classify"]
 
 
-def test_a_secret_is_not_sent_to_a_service(
-    memory,
-    read_as,
-    service,
-    monkeypatch,
-):
+def test_a_secret_is_not_sent_to_a_service(memory, read_as, service, monkeypatch):
     text = "the wifi password is hedgehog-Lamp-91"
     read_as({"the wifi password is [redacted]": reading("fact")})
     monkeypatch.setenv("EKPHORY_ENTITY_URL", service.host)
@@ -111,10 +100,7 @@ def test_a_secret_is_not_sent_to_a_service(
 
 
 def test_a_capture_of_which_the_service_failed_writes_nothing(
-    memory,
-    read_as,
-    service,
-    monkeypatch,
+    memory, read_as, service, monkeypatch
 ):
     read_as({TEXT: reading("event")})
     monkeypatch.setenv("EKPHORY_ENTITY_URL", service.host)

@@ -42,13 +42,7 @@ def test_each_symbol_is_its_operator_with_and_without_spaces(symbol, operator):
     assert parse_filter(f"sequence{symbol}3") == expected
 
 
-@pytest.mark.parametrize(
-    ("written", "value"),
-    [
-        *CASES["values"],
-        ("9007199254740992", 2**53),
-    ],
-)
+@pytest.mark.parametrize(("written", "value"), [*CASES["values"], ("9007199254740992", 2**53)])
 def test_a_value_keeps_its_kind(written, value):
     parsed = parse_filter(f"m.key = {written}")
     assert repr(parsed) == repr(metadata_equals("key", value))

@@ -324,10 +324,7 @@ EVERY_FIVE = {"sweep_interval_minutes": 5}
 
 
 def test_a_sweeper_needs_an_interval_and_none_at_all_is_not_the_one_of_the_store(memory):
-    for store, minutes in (
-        (EkphoryStore(memory), None),
-        (EkphoryStore(memory, ttl=EVERY_FIVE), 0),
-    ):
+    for store, minutes in ((EkphoryStore(memory), None), (EkphoryStore(memory, ttl=EVERY_FIVE), 0)):
         with pytest.raises(InvalidInput, match=f"sweep_interval_minutes={minutes}"):
             store.start_ttl_sweeper(minutes)
         assert store.stop_ttl_sweeper()

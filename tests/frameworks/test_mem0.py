@@ -141,8 +141,7 @@ def week(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("condition", "expected"),
-    [*read_tables(__file__)["filters"], ({"place": None}, ["friday"])],
+    ("condition", "expected"), [*read_tables(__file__)["filters"], ({"place": None}, ["friday"])]
 )
 def test_filters_of_mem0_let_through_what_they_say(week, condition, expected):
     filters = {"user_id": "mara", **condition}

@@ -29,10 +29,7 @@ MEMORY = {
     "chat": "query",
     "from_config": "config_dict",
 }
-SIGNATURES = {
-    "Memory": MEMORY,
-    "AsyncMemory": MEMORY | {"add": MEMORY["add"] + ", llm=None"},
-}
+SIGNATURES = {"Memory": MEMORY, "AsyncMemory": MEMORY | {"add": MEMORY["add"] + ", llm=None"}}
 AT_ONCE = {"close", "from_config"}
 """What is not awaited, in `AsyncMemory` either."""
 VERBS = [(owner, verb) for owner, verbs in SIGNATURES.items() for verb in verbs]

@@ -126,11 +126,7 @@ OPENCODE_LINES = [
 ]
 
 OPENCLAW_LINES = [
-    {
-        "role": "user",
-        "content": [{"type": "text", "text": "Use tabs"}],
-        "timestamp": 1764072000000,
-    },
+    {"role": "user", "content": [{"type": "text", "text": "Use tabs"}], "timestamp": 1764072000000},
     {
         "role": "assistant",
         "content": [

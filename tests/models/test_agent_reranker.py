@@ -90,10 +90,7 @@ def test_what_is_no_document_is_refused(documents, problem):
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
-    [
-        *CASES["no questions"],
-        ({"query": RerankQuery("a"), "now": "2026-01-01"}, "says itself"),
-    ],
+    [*CASES["no questions"], ({"query": RerankQuery("a"), "now": "2026-01-01"}, "says itself")],
 )
 def test_a_question_that_cannot_be_asked_is_refused(reranker, arguments, problem):
     with pytest.raises(InvalidInput, match=problem):

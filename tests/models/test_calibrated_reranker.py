@@ -51,8 +51,7 @@ FALLING = (
 
 
 @pytest.mark.parametrize(
-    "content",
-    ["", "[]", "{}", '{"kind": "reranker calibration"}', FALLING % "-1", FALLING % "NaN"],
+    "content", ["", "[]", "{}", '{"kind": "reranker calibration"}', FALLING % "-1", FALLING % "NaN"]
 )
 def test_a_file_that_is_no_calibration_is_refused_with_the_command_that_makes_one(
     tmp_path, content

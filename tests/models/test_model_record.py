@@ -34,8 +34,7 @@ def test_a_record_comes_back_as_it_was_written_with_the_prompts_together(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "content",
-    [None, "", "[]", "null", "{}", '{"format": 2}', '{"format": 1, "files": {}}', "\x00"],
+    "content", [None, "", "[]", "null", "{}", '{"format": 2}', '{"format": 1, "files": {}}', "\x00"]
 )
 def test_a_missing_or_broken_record_is_refused_with_the_remedy(tmp_path, content):
     if content is not None:

@@ -55,10 +55,7 @@ def test_a_message_is_read_behind_the_ends_of_the_two_before_it(tokenizer, layou
 
 
 def test_of_a_long_message_before_the_end_is_read(tokenizer, layout):
-    messages = [
-        DialogueMessage("user", "start " * 200 + "the end"),
-        DialogueMessage("user", "yes"),
-    ]
+    messages = [DialogueMessage("user", "start " * 200 + "the end"), DialogueMessage("user", "yes")]
     (window,) = layout.windows(messages, since=1)
     assert "the end [SEP]" in shown(tokenizer, window)
     assert len(window.tokens) <= TOKENS_BEFORE[1] + 6

@@ -7,12 +7,7 @@ import pytest
 from onnx import load_from_string
 
 from ekphory.errors import ModelError
-from ekphory.models.changes import (
-    BUNDLED,
-    CHANGE_KINDS,
-    StatementPair,
-    bundled_change_reader,
-)
+from ekphory.models.changes import BUNDLED, CHANGE_KINDS, StatementPair, bundled_change_reader
 from ekphory.models.onnx_change_reader import (
     MOST_STATEMENT_TOKENS,
     OnnxChangeReader,

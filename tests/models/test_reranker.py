@@ -27,13 +27,7 @@ def test_a_turn_is_told_with_its_speaker_and_an_empty_one_left_out(context, turn
     assert read_dialogue(context) == tuple(turns)
 
 
-@pytest.mark.parametrize(
-    ("context", "problem"),
-    [
-        *CASES["no dialogue"],
-        (None, "must be a list"),
-    ],
-)
+@pytest.mark.parametrize(("context", "problem"), [*CASES["no dialogue"], (None, "must be a list")])
 def test_what_is_no_dialogue_is_refused(context, problem):
     with pytest.raises(InvalidInput, match=problem):
         read_dialogue(context)

@@ -163,13 +163,7 @@ def test_a_block_is_well_formed_whatever_the_memories_say(hits):
     assert [entry.get("index") for entry in read] == [str(n + 1) for n in range(len(hits))]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *CASES["settings"],
-        ("recent_messages", None),
-    ],
-)
+@pytest.mark.parametrize(("field", "value"), [*CASES["settings"], ("recent_messages", None)])
 def test_a_setting_that_cannot_be_used_is_named(field, value):
     with pytest.raises(InvalidInput, match=field):
         prompt_block([], BlockSettings(**{field: value}))

@@ -29,11 +29,7 @@ CASES = read_cases(__file__)
 
 
 @pytest.mark.parametrize(
-    ("query", "intent"),
-    [
-        *CASES["intents"],
-        ("x " * 100_000 + "When did Noa call", "temporal"),
-    ],
+    ("query", "intent"), [*CASES["intents"], ("x " * 100_000 + "When did Noa call", "temporal")]
 )
 def test_every_intent_is_recognised(query, intent):
     assert classify_query(query).intent == intent
@@ -83,13 +79,7 @@ def test_the_example_of_a_cue_holds_one_of_its_phrases(cue):
     assert any(f" {' '.join(words_of(each))} " in said or each in said for each in cue.phrases)
 
 
-@pytest.mark.parametrize(
-    ("intent", "complexity", "factor"),
-    [
-        *CASES["depths"],
-        (None, None, 1.0),
-    ],
-)
+@pytest.mark.parametrize(("intent", "complexity", "factor"), [*CASES["depths"], (None, None, 1.0)])
 def test_what_needs_more_evidence_is_searched_deeper(intent, complexity, factor):
     assert depth_factor(intent and QueryClass(intent, complexity)) == factor
 

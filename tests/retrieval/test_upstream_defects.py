@@ -11,9 +11,7 @@ from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.rerank import Blend
 from ekphory.retrieval.stages.find import Fuse, SearchPools, lexical_scores
 from ekphory.retrieval.stages.rerank import Rerank
-from ekphory.retrieval.stages.shape import (
-    Diversify,
-)
+from ekphory.retrieval.stages.shape import Diversify
 from ekphory.testing import HashEmbedder, OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates
 

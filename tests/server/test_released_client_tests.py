@@ -24,7 +24,7 @@ SKIPPED_BY_THEMSELVES = {
 }
 LEFT_OUT = {
     "test_delete_nonexistent_episodic_memory": "deleting what is not there is told here, as by "
-    "every other surface; their server says nothing of it",
+    "every other surface; their server says nothing of it"
 }
 TESTS = 78
 

@@ -6,12 +6,7 @@ from datetime import UTC, datetime
 import lancedb
 import pytest
 from hypothesis import given
-from tests.store.store_contract import (
-    CONTRACT_IDENTITY,
-    contract_record,
-    contract_row,
-    full_record,
-)
+from tests.store.store_contract import CONTRACT_IDENTITY, contract_record, contract_row, full_record
 from tests.store.strategies import records
 
 from ekphory.filters.tree import And, Comparison, Field

@@ -6,11 +6,7 @@ import pytest
 
 from ekphory.errors import DatasetError
 from ekphory.testing import HashEmbedder
-from ekphory_lab.evaluation.reranking.candidates import (
-    Judge,
-    find_candidates,
-    model_contender,
-)
+from ekphory_lab.evaluation.reranking.candidates import Judge, find_candidates, model_contender
 from ekphory_lab.evaluation.reranking.questions import (
     load_dialogue_set,
     load_language_set,

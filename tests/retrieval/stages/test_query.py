@@ -176,13 +176,7 @@ def test_thoughts_are_left_out(answer):
     assert usable_document(answer) == MADE_UP
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        *CASES["junk"],
-        f"<think>{MADE_UP}",
-    ],
-)
+@pytest.mark.parametrize("answer", [*CASES["junk"], f"<think>{MADE_UP}"])
 def test_junk_and_refusals_are_no_documents(answer):
     assert usable_document(answer) is None
 
@@ -219,13 +213,7 @@ def test_numbers_bullets_and_quotes_are_taken_off(line):
     assert found(line) == ("key rotation schedule",)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *CASES["no wordings"],
-        "x" * 301,
-    ],
-)
+@pytest.mark.parametrize("line", [*CASES["no wordings"], "x" * 301])
 def test_comments_repetitions_and_what_is_too_short_or_long_are_refused(line):
     assert found(line) == ()
 

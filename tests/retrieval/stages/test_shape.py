@@ -244,11 +244,7 @@ def test_pinned_rules_come_first_in_their_order_and_take_half_of_the_hits_at_mos
     assert rows(found) == [3, 1, 0, 2]
     assert (np.diff(found.candidates.ranking) <= 0).all()
     # No more are pinned than half the hits.
-    assert rows(PinRules().run(pinned(shown_state("a", "b", "c", k=2), 2, 1))) == [
-        2,
-        0,
-        1,
-    ]
+    assert rows(PinRules().run(pinned(shown_state("a", "b", "c", k=2), 2, 1))) == [2, 0, 1]
     assert rows(PinRules().run(pinned(shown_state("a", "b", k=1), 1))) == [0, 1]
     # No more are pinned than the stage allows.
     found = PinRules(most=1).run(pinned(shown_state("a", "b", "c"), 2, 1))

@@ -81,6 +81,14 @@ def test_an_unknown_configuration_is_named(refused, model, known):
     assert known in sentence
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("reader", ["change-reader", "capture-reader"])
+def test_a_reader_is_refused_weights_that_are_not_there(refused, reader, tmp_path):
+    sentence = refused(reader, "--base", "nowhere", "--target", tmp_path / "run")
+    assert "base='nowhere': holds no model.safetensors" in sentence
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_help_names_every_configuration(train):
     shown = train("embedder", "--help")
     assert [config for config in CONFIGS if config not in shown] == []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ekphory.cli.command import command, print_result, show_note, step_bar
 from ekphory.cli.options import OutputOptions
+from ekphory.errors import InvalidInput
 from ekphory_lab.cli.train_commands import (
     TargetOption,
     fitted_target,
@@ -32,6 +33,16 @@ class ReaderRun:
 
     base: Path
     target: Path
+
+    def check(self) -> None:
+        """Check that there are weights to begin from, before minutes go into the pairs.
+
+        Raises:
+            InvalidInput: There are none.
+        """
+        if not (self.base / "model.safetensors").is_file():
+            remedy = "Give the folder of all-MiniLM-L6-v2, or the folder model of a run"
+            raise InvalidInput("base", str(self.base), "holds no model.safetensors", remedy)
 
     def save(self, model: UpperLayers) -> Path:
         """Write what was trained, and return its folder."""
@@ -111,6 +122,7 @@ def change_reader(output: OutputOptions, places: ReaderRun, epochs: int = 2) -> 
         epochs: How often every pair is read.
     """
     require_torch()
+    places.check()
     from ekphory.models.loading import load_embedder
     from ekphory_lab.training import change_reader as reader
     from ekphory_lab.training.change_topics import read_topics
@@ -170,6 +182,7 @@ def capture_reader(output: OutputOptions, places: ReaderRun, epochs: int = 4) ->
         epochs: How often every message is read.
     """
     require_torch()
+    places.check()
     from ekphory_lab.training.capture_reader import CaptureTraining, train_capture_reader
     from ekphory_lab.training.capture_texts import read_transcripts, transcripts_for
 

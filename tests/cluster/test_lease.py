@@ -1,7 +1,7 @@
 """One writer a shard: whoever held the lease before writes nothing any more."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -43,8 +43,8 @@ def open_writer(shards):
     """Opens the first shard as another machine would; its lease lasts for less than a second."""
     opened = []
 
-    def open_one():
-        lease = PausingLease(Objects(shards.root), "leases/shard-00000", seconds=SHORT)
+    def open_one(*, seconds=SHORT):
+        lease = PausingLease(Objects(shards.root), "leases/shard-00000", seconds=seconds)
         engine = make_engine(shards.uri(0), HashEmbedder(), lease)
         opened.append(engine)
         return engine, lease
@@ -116,6 +116,19 @@ def test_writers_that_take_turns_lose_and_double_nothing(open_writer):
     assert stored(writers[0]) == sorted(own + [f"shared-{n}" for n in range(4)])
     # A write that was refused may have lasted: whoever repeats it finds it there.
     assert sum(added) <= 16
+
+
+def test_who_waits_for_the_lease_reads_what_others_write_meanwhile(open_writer):
+    (holder, lease), (waiting, _) = open_writer(seconds=30), open_writer(seconds=10)
+    assert add(holder, "first") == 1
+    with ThreadPoolExecutor(1) as thread:
+        waits = thread.submit(add, waiting, "last")
+        assert wait([waits], timeout=1).not_done
+        assert add(holder, "meanwhile") == 1
+        assert stored(waiting) == ["first", "meanwhile"]
+        lease.give_back()
+        assert waits.result() == 1
+    assert stored(waiting) == stored(holder) == ["first", "last", "meanwhile"]
 
 
 def test_a_lease_that_was_given_back_is_taken_at_once(shards):

@@ -86,11 +86,9 @@ class ShardLease:
                 block may or may not last, and must not be acknowledged.
         """
         is_done = False
-        self._is_writing = True
         try:
-            for table in self.tables:
-                table.settle_reads()
-            self._hold()
+            if not self._keep():
+                self._take()
             yield
             self._check_not_taken()
             is_done = True
@@ -118,11 +116,17 @@ class ShardLease:
                 "was acknowledged; write again."
             ) from cause
 
-    def _hold(self) -> None:
-        if self._epoch is not None and time.monotonic() < self._until - self._seconds / 2:
-            return
-        if self._epoch is None or not self._renew(self._epoch):
-            self._take()
+    def _begin_writing(self) -> None:
+        self._is_writing = True
+        for table in self.tables:
+            table.settle_reads()
+
+    def _keep(self) -> bool:
+        """Return whether the lease is still held, for long enough."""
+        if self._epoch is None:
+            return False
+        self._begin_writing()
+        return time.monotonic() < self._until - self._seconds / 2 or self._renew(self._epoch)
 
     def _renew(self, epoch: int) -> bool:
         begun = time.monotonic()
@@ -135,6 +139,8 @@ class ShardLease:
         return True
 
     def _take(self) -> None:
+        # Others write until they are done: whoever reads meanwhile asks the table.
+        self._is_writing = False
         until = time.monotonic() + 2 * self._seconds
         epoch = self._next(until)
         begun = time.monotonic()
@@ -145,6 +151,7 @@ class ShardLease:
             begun = time.monotonic()
         # It may have been renewed between the look at it and the next epoch.
         self._wait_for(epoch - 1, until)
+        self._begin_writing()
         for table in self.tables:
             table.fence()
         if self._newest() != epoch:

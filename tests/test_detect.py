@@ -156,6 +156,25 @@ def test_what_no_person_said_supersedes_nothing_that_a_person_said(read_by, give
     assert [each.newer for each in memory.conflicts()] == ["oslo"]
 
 
+@pytest.mark.parametrize(
+    ("rome", "oslo", "superseded_by"),
+    [
+        ({}, {}, None),
+        ({"session": "s", "sequence": 1}, {"session": "s", "sequence": 2}, "oslo"),
+        ({"session": "s", "sequence": 1}, {"session": "t", "sequence": 2}, None),
+    ],
+)
+def test_of_two_of_one_moment_the_later_turn_is_the_newer_one_or_none(
+    read_by, rome, oslo, superseded_by
+):
+    memory = read_by(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}))
+    memory.add(ROME, id="rome", at="2024-01-01", **rome)
+    memory.add(OSLO, id="oslo", at="2024-01-01", **oslo)
+    memory.settle(timeout=30)
+    assert superseded(memory)["rome"] == superseded_by
+    assert len(memory.conflicts()) == (superseded_by is None)
+
+
 @pytest.mark.parametrize("field", ["org", "project", "user", "agent", "pool"])
 def test_memories_of_different_scopes_are_never_compared(read_by, field):
     reader = WrittenReader({(ROME, OSLO): ("replaces", 0.9)})
@@ -318,6 +337,9 @@ def _only(memory):
     return entry.revision
 
 
+EARLIER = datetime(2026, 3, 4, 11, tzinfo=UTC)
+
+
 def record(text, **given):
     at = given.pop("at", datetime(2026, 3, 4, 12, tzinfo=UTC))
     return MemoryRecord(id=text, text=text, at=at, created_at=at, **given)
@@ -339,7 +361,7 @@ def record(text, **given):
 )
 def test_the_probabilities_decide(shares, decided):
     row = [shares.get(kind, 0.0) for kind in CHANGE_KINDS]
-    found = judge(row, StatementPair(record("a"), record("b")), WrittenReader({}))
+    found = judge(row, StatementPair(record("a", at=EARLIER), record("b")), WrittenReader({}))
     if decided is None:
         assert found is None
     else:
@@ -365,7 +387,7 @@ def test_what_was_captured_supersedes_what_was_captured_only_where_that_is_sure(
     reader = WrittenReader({})
     reader.thresholds = ChangeThresholds(acts=0.5, shows=0.25)
     row = [probability if kind == "replaces" else 0.0 for kind in CHANGE_KINDS]
-    pair = StatementPair(record("a", metadata=older), record("b", metadata=newer))
+    pair = StatementPair(record("a", at=EARLIER, metadata=older), record("b", metadata=newer))
     assert judge(row, pair, reader).state == state
 
 

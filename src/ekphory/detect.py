@@ -96,19 +96,28 @@ def judge(
 ) -> Verdict | None:
     """Return what is decided on two memories from the probability of each kind; None for nothing.
 
-    What a tool or an assistant said never acts on what a person said.
+    What a tool or an assistant said never acts on what a person said, and of two that nobody told
+    one after the other neither is the newer one.
     """
     by_kind = dict(zip(CHANGE_KINDS, map(float, probabilities), strict=True))
     limits = reader.thresholds
     ended = sum(by_kind[kind] for kind in SUPERSEDING)
     first = max(SUPERSEDING, key=lambda kind: by_kind[kind])
     if ended >= (ACTS_ON_CAPTURED if _is_captured(pair) else limits.acts):
-        acts = authority(pair.newer) >= authority(pair.older)
+        acts = _is_later(pair) and authority(pair.newer) >= authority(pair.older)
         return Verdict(first, ended, "active" if acts else "conflict")
     for kind in _BESIDE:
         if by_kind[kind] >= limits.acts:
             return Verdict(kind, by_kind[kind], "active")
     return Verdict(first, ended, "conflict") if ended >= limits.shows else None
+
+
+def _is_later(pair: StatementPair) -> bool:
+    """Return whether the newer one was told after the older one."""
+    older, newer = pair.older, pair.newer
+    if older.at != newer.at:
+        return True
+    return older.session == newer.session and (older.sequence or 0) < (newer.sequence or 0)
 
 
 def _is_captured(pair: StatementPair) -> bool:
@@ -414,7 +423,7 @@ class ChangeDetector:
         self, chat: Chat, pair: StatementPair, verdict: Verdict, reader: ChangeReader
     ) -> tuple[Verdict | None, str]:
         """Return what a language model makes of a conflict, and who decided it."""
-        if authority(pair.newer) < authority(pair.older):
+        if not _is_later(pair) or authority(pair.newer) < authority(pair.older):
             return verdict, reader.name
         try:
             kind = ask_chat(chat, pair)

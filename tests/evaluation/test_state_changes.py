@@ -8,6 +8,7 @@ from ekphory_lab.evaluation.state_changes import (
     AskedState,
     judge_state,
     measure_state_changes,
+    measure_unchanged,
     read_state_scenarios,
 )
 from ekphory_lab.training.changes import held_back_scenarios
@@ -53,6 +54,19 @@ def test_scenarios_of_a_file_are_added_and_asked(tmp_path):
     assert report.questions == {"all": 1, "update": 1, "present": 1}
     right = {"first@1": 1.0, "above": 1.0, "stale@1": 0.0, "found@3": 1.0}
     assert report.figures == {"all": right, "update": right, "present": right}
+
+
+def test_memories_that_were_superseded_though_nothing_changes_them_are_counted(monkeypatch):
+    monkeypatch.setenv("EKPHORY_DETECT_CHANGES", "1")
+    told = [
+        MOVED["memories"],
+        [
+            {"text": "I live in Rome", "at": "2024-01-05", "producer": "user"},
+            {"text": "I live in Bonn now", "at": "2025-01-05", "producer": "user"},
+        ],
+    ]
+    report = measure_unchanged(told, progress=silent)
+    assert (report.memories, report.superseded) == (4, 1)
 
 
 def test_a_line_without_questions_is_refused_with_its_place(tmp_path):

@@ -11,7 +11,7 @@ from ekphory.testing import HashEmbedder
 from ekphory_lab.training.asked_state import fit_past_weights, learn_asked_state, measure_past
 from ekphory_lab.training.change_topics import read_topics
 from ekphory_lab.training.changes import StateQuestion, pairs_for, read_scenarios
-from ekphory_lab.training.near_turns import near_turns
+from ekphory_lab.training.near_turns import as_conversations, near_each, near_turns
 
 SCENARIO = """== update: where somebody lives
 a 2024-02-11 Mara: I live in Rome
@@ -72,6 +72,22 @@ def test_turns_that_lie_near_each_other_are_pairs_that_change_nothing():
     # A question about a change names it, so it is no talk.
     assert not any("the new boat" in pair for pair in texts)
     assert near_turns([told], HashEmbedder(), most=20) == pairs
+
+
+def test_memories_of_written_stores_are_paired_with_what_lies_near_in_two_of_them(tmp_path):
+    kitchen = (
+        "== near-miss: kitchen\na 2024-01-01 user: the red oven\nb 2024-03-01 Jan: a red oven\n"
+    )
+    boat = "== near-miss: boat\na 2024-02-01 user: my tea\n"
+    (tmp_path / "stores.txt").write_text(kitchen + boat, encoding="utf-8")
+    pairs = near_each(as_conversations(read_scenarios(tmp_path)), HashEmbedder(), each=8)
+    assert {kind for _, kind in pairs} == {"unrelated"}
+    texts = {(pair.older.text, pair.newer.text) for pair, _ in pairs}
+    assert texts == {
+        ("the red oven", "a red oven"),
+        ("the red oven", "my tea"),
+        ("my tea", "a red oven"),
+    }
 
 
 def test_of_the_unrelated_pairs_of_a_scenario_some_are_taken_always_the_same(tmp_path):
@@ -144,7 +160,8 @@ def test_a_reader_is_trained_stopped_gone_on_with_exported_and_read(tmp_path):
     assert len(told) == 4
     save_upper_layers(model, tmp_path / "base", tmp_path / "run" / "model")
     topics = {topic.part: topic for topic in read_topics()}
-    texts = WrittenPairs(read_scenarios()[:40], list(topics.values()), pairs)
+    unchanged = {"fitting": pairs, "held back": pairs}
+    texts = WrittenPairs(read_scenarios()[:40], list(topics.values()), pairs, unchanged)
     outcomes = export_change_reader(
         tmp_path / "run" / "model", tmp_path / "made", texts=texts, data={}
     )

@@ -9,6 +9,7 @@ import pytest
 from ekphory.errors import DatasetError
 from ekphory.models.changes import CHANGE_KINDS
 from ekphory_lab.training.changes import read_scenarios, scenarios_for
+from ekphory_lab.training.near_turns import STORES
 
 from .test_conversations_stay_apart import SHARED, runs
 
@@ -74,7 +75,7 @@ def test_no_eight_words_in_a_row_are_those_of_the_evaluation_set():
     texts = [each["text"] for row in measured for each in (*row["memories"], *row["questions"])]
     written = [
         text
-        for each in read_scenarios()
+        for each in (*read_scenarios(), *read_scenarios(STORES))
         for text in (
             *(statement.text for statement in each.statements.values()),
             *(question.text for question in each.questions),

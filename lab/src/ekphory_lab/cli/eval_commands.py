@@ -385,12 +385,16 @@ def changes(
 ) -> None:
     """Ask for facts that changed, and tell whether the asked state is first and above the other.
 
+    Without a file it counts, too, which memories of written stores are superseded though nothing
+    changes them.
+
     Args:
         data (FILE): Scenarios; else the written ones that are held back.
         preset: Repeatable; else balanced and accurate.
     """
     from ekphory_lab.evaluation import state_changes as states
     from ekphory_lab.training.changes import held_back_scenarios
+    from ekphory_lab.training.near_turns import held_back_stores
 
     scenarios = held_back_scenarios() if data is None else states.read_state_scenarios(data)
     with step_bar() as progress:
@@ -398,7 +402,12 @@ def changes(
             states.measure_state_changes(scenarios, preset=each, progress=progress)
             for each in preset or ["balanced", "accurate"]
         ]
-    show_report({"reports": reports}, output, [states.state_table(each) for each in reports])
+        stores = held_back_stores() if data is None else []
+        unchanged = states.measure_unchanged(stores, progress=progress)
+    tables = [states.state_table(each) for each in reports]
+    if data is None:
+        tables.append(states.unchanged_table(unchanged))
+    show_report({"reports": reports, "unchanged": unchanged}, output, tables)
 
 
 @command

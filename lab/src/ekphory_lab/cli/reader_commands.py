@@ -126,14 +126,24 @@ def change_reader(output: OutputOptions, places: ReaderRun, epochs: int = 2) -> 
     from ekphory.models.loading import load_embedder
     from ekphory_lab.training import change_reader as reader
     from ekphory_lab.training.change_topics import read_topics
-    from ekphory_lab.training.changes import read_scenarios
-    from ekphory_lab.training.near_turns import near_turns
+    from ekphory_lab.training.changes import read_scenarios, scenarios_for
+    from ekphory_lab.training.near_turns import (
+        STORES,
+        as_conversations,
+        near_each,
+        near_turns,
+    )
     from ekphory_lab.training.texts import EXCHANGES, read_conversations
 
     config = reader.ChangeTraining(epochs=epochs)
     conversations = [*read_conversations(), *read_conversations(EXCHANGES)]
+    stores = scenarios_for("training", read_scenarios(STORES))
+    embedder = load_embedder(None)
     pairs = reader.written_pairs(read_scenarios(), read_topics(), config)
-    pairs += near_turns(conversations, load_embedder(None), most=config.near_turns)
+    pairs += near_turns(conversations, embedder, most=config.near_turns)
+    pairs += near_each(as_conversations(stores), embedder, each=config.near_memories)
+    assistants = [row for row in conversations if row["kind"] == "assistant"]
+    pairs += near_each(assistants, embedder, each=config.near_answers)
     with show_note("training") as note:
         model = reader.train_change_reader(
             pairs, base=places.base, target=places.target, config=config, tell=note
@@ -149,18 +159,37 @@ def export_change_reader(output: OutputOptions, places: ReaderExport) -> None:
     from ekphory.models.loading import load_embedder
     from ekphory_lab.training import change_export as export
     from ekphory_lab.training.change_topics import TOPICS, read_topics
-    from ekphory_lab.training.changes import CHANGES, read_scenarios
-    from ekphory_lab.training.near_turns import near_turns
+    from ekphory_lab.training.changes import (
+        CHANGES,
+        OTHER_PARTS,
+        read_scenarios,
+        scenarios_for,
+    )
+    from ekphory_lab.training.near_turns import (
+        STORES,
+        as_conversations,
+        near_each,
+        near_turns,
+    )
     from ekphory_lab.training.probability_scopes import DEVELOPMENT_CONVERSATIONS
     from ekphory_lab.training.texts import read_conversations, sha256_of_texts
 
     data = {
-        path.name: sha256_of_texts(path) for path in (CHANGES, TOPICS, DEVELOPMENT_CONVERSATIONS)
+        path.name: sha256_of_texts(path)
+        for path in (CHANGES, TOPICS, DEVELOPMENT_CONVERSATIONS, STORES)
     }
     with show_note("exporting"):
-        conversations = read_conversations(DEVELOPMENT_CONVERSATIONS)
-        talk = near_turns(conversations, load_embedder(None), most=export.TALK_PAIRS)
-        texts = export.WrittenPairs(read_scenarios(), read_topics(), talk)
+        conversations, embedder = read_conversations(DEVELOPMENT_CONVERSATIONS), load_embedder(None)
+        talk = near_turns(conversations, embedder, most=export.TALK_PAIRS)
+        memories = {
+            part: near_each(
+                as_conversations(scenarios_for(part, read_scenarios(STORES))),
+                embedder,
+                each=export.NEAR_MEMORIES,
+            )
+            for part in OTHER_PARTS.values()
+        }
+        texts = export.WrittenPairs(read_scenarios(), read_topics(), talk, memories)
         outcomes = export.export_change_reader(places.source, places.target, texts=texts, data=data)
     told = [
         f"{name}: macro-F1 {outcome.macro_f1:g}, accuracy {outcome.accuracy:g}; it acts with "

@@ -1,6 +1,7 @@
 """Whether searches rank facts that changed: the asked state first, and above the other one.
 
-Scenarios are of the form of `updates_dev`: one JSON object a line.
+Scenarios are of the form of `updates_dev`: one JSON object a line. Beside them stand memories that
+change nothing, of which none should be superseded.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from ekphory import Memory
+from ekphory.types import SUPERSEDING
 from ekphory_lab.evaluation.datasets import read_each
 from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.evaluation.tables import ReportTable
@@ -143,9 +145,53 @@ def judge_state(question: AskedState, hits: Sequence[str]) -> dict[str, list[boo
     }
 
 
+@dataclass(frozen=True, slots=True)
+class UnchangedReport:
+    """What became of memories that no other one changes.
+
+    Attributes:
+        memories: How many there are.
+        superseded: How many of them were taken to hold no more.
+        waiting: Decisions that are not sure enough to act.
+    """
+
+    memories: int
+    superseded: int
+    waiting: int
+
+
+def measure_unchanged(
+    stores: Sequence[Sequence[Mapping[str, Any]]], *, progress: Progress
+) -> UnchangedReport:
+    """Add each store's memories to a project of its own, and count what superseded another."""
+    superseded = waiting = 0
+    with tempfile.TemporaryDirectory() as root:
+        for number, memories in enumerate(stores):
+            with Memory(f"{root}/store", project=f"p{number}") as memory:
+                memory.add_many(memories)
+                memory.settle(timeout=120)
+                pairs = memory.revisions(limit=len(memories) ** 2)
+            acting = {
+                each.older.id
+                for each in pairs
+                if each.revision.state == "active" and each.revision.kind in SUPERSEDING
+            }
+            superseded += len(acting)
+            waiting += sum(each.revision.state == "conflict" for each in pairs)
+            progress("unchanged", number + 1, len(stores))
+    return UnchangedReport(sum(map(len, stores)), superseded, waiting)
+
+
 def _mean(name: str, rows: Sequence[Mapping[str, list[bool]]]) -> float | None:
     values = [value for row in rows for value in row[name]]
     return round(fmean(values), 4) if values else None
+
+
+def unchanged_table(report: UnchangedReport) -> ReportTable:
+    """Return what became of memories that no other one changes as a table."""
+    row = [f"{each:,}" for each in (report.memories, report.superseded, report.waiting)]
+    header = ("memories", "superseded", "decisions that wait")
+    return ReportTable("memories that nothing changes", header, (tuple(row),))
 
 
 def state_table(report: StateReport) -> ReportTable:

@@ -25,13 +25,16 @@ from ekphory.models.shared_layers import LOGITS, SharedLayers
 from ekphory.types import SUPERSEDING
 from ekphory_lab.evaluation.metrics import FloatArray
 from ekphory_lab.training.change_topics import Topic, topic_pairs
-from ekphory_lab.training.changes import PLAIN, LabelledPair, Scenario, pairs_for
+from ekphory_lab.training.changes import PLAIN, LabelledPair, Part, Scenario, pairs_for
 from ekphory_lab.training.upper_export import quantised_upper_layers, shared_record
 
-THRESHOLDS = ChangeThresholds(acts=0.5, shows=0.25)
-"""A decision acts where it is likelier than not, and is shown where it is half as likely."""
+THRESHOLDS = ChangeThresholds(acts=0.4, shows=0.2)
+"""Searches weigh a decision by its probability, so that one which may be wrong moves little; of the
+thresholds .3, .4 and .5 this one put an answer first most often on the scenarios for fitting."""
 TALK_PAIRS = 2_000
 """Pairs of neighbouring talk beside which probabilities are fitted and measured."""
+NEAR_MEMORIES = 2
+"""How often each memory of a written store is paired for the same."""
 _BATCH = 16
 _STEPS, _RATE = 500, 0.03
 _RANGED = 2_000
@@ -46,11 +49,13 @@ class WrittenPairs:
     Attributes:
         scenarios, topics: All of them.
         talk: Pairs of turns that no model was trained on and that change nothing.
+        memories: The same of memories of written stores, by what they are for.
     """
 
     scenarios: Sequence[Scenario]
     topics: Sequence[Topic]
     talk: Sequence[LabelledPair]
+    memories: Mapping[Part, Sequence[LabelledPair]]
 
     def ranged(self) -> list[LabelledPair]:
         """Return pairs for training over which activations are ranged."""
@@ -60,13 +65,14 @@ class WrittenPairs:
     def fitting(self) -> list[LabelledPair]:
         """Return pairs for fitting probabilities: those that people write most like."""
         plain, _ = self._by_telling()
-        return [*pairs_for("fitting", plain), *self.talk[::2]]
+        return [*pairs_for("fitting", plain), *self.talk[::2], *self.memories["fitting"]]
 
     def held_back(self) -> dict[str, list[LabelledPair]]:
         """Return pairs for measuring, by where they come from."""
         plain, oblique = (pairs_for("held back", each) for each in self._by_telling())
         topics = topic_pairs("held back", self.topics, each=_OF_A_TOPIC)
-        every = [*plain, *oblique, *topics, *self.talk[1::2]]
+        unchanged = [*self.talk[1::2], *self.memories["held back"]]
+        every = [*plain, *oblique, *topics, *unchanged]
         return {"plain": plain, "oblique": oblique, "topics": topics, "all": every}
 
     def _by_telling(self) -> tuple[list[Scenario], list[Scenario]]:

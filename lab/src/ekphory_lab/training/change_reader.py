@@ -37,6 +37,8 @@ class ChangeTraining(UpperTraining):
         every_rare: Of those in files of rare kinds, which are regular, one in so many.
         of_a_topic: Pairs drawn of each topic.
         near_turns: How many pairs of neighbouring talk there are beside those that are written.
+        near_memories: How often each memory of a written store is paired with one near it.
+        near_answers: The same of each turn of a chat with an assistant.
     """
 
     name: str = "change-reader"
@@ -46,7 +48,9 @@ class ChangeTraining(UpperTraining):
     every_rare: int = 4
     epochs: int = 2
     of_a_topic: int = 10
-    near_turns: int = 16_000
+    near_turns: int = 8_000
+    near_memories: int = 4
+    near_answers: int = 3
 
 
 def written_pairs(

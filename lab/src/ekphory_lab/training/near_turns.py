@@ -1,14 +1,16 @@
-"""Pairs of turns of one conversation that lie near each other, and mostly change nothing.
+"""Pairs of memories that a store finds near each other, and that mostly change nothing.
 
 What the change reader is asked about is what the store finds near a new memory. In conversations
 that is mostly talk about the same things; few of it revises anything. So such pairs are trained on
-as unrelated, but for turns that a written question about a change names.
+as unrelated, but for turns that a written question about a change names. The written stores in
+`stores/`, of facts, instructions and wishes, change nothing at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,8 +21,14 @@ from ekphory.models.changes import StatementPair
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.late_bound import read_passages
 from ekphory.types import MemoryRecord
-from ekphory_lab.training.changes import LabelledPair
+from ekphory_lab.training.changes import (
+    LabelledPair,
+    Scenario,
+    read_scenarios,
+    scenarios_for,
+)
 
+STORES = Path(__file__).parent / "stores"
 NEAREST = 5
 """So many of the turns nearest to one are paired with it."""
 NEAREST_BEFORE = 6
@@ -44,12 +52,60 @@ def near_turns(
     share = -(-most // max(1, len(rows)))
     found: list[LabelledPair] = []
     for row in rows:
-        found += _of_conversation(row, embedder, chance, share)
+        found += _of_conversation(row, embedder, chance, most=share)
     return found[:most]
 
 
+def near_each(
+    rows: Sequence[Mapping[str, Any]], embedder: EmbeddingModel, *, each: int, seed: int = 25
+) -> list[LabelledPair]:
+    """Return pairs of turns, each turn so many times with one near it.
+
+    Args:
+        rows: Conversations, or written stores `as_conversations`.
+        embedder: Tells what lies near.
+        each: How often each is paired.
+        seed: Decides with which.
+    """
+    chance = Random(seed)  # noqa: S311  no secret
+    found: list[LabelledPair] = []
+    for _ in range(each):
+        for row in rows:
+            found += _of_conversation(row, embedder, chance)
+    return found
+
+
+def held_back_stores() -> list[list[dict[str, Any]]]:
+    """Return the memories of written stores that no reader was trained or fitted on."""
+    stores = scenarios_for("held back", read_scenarios(STORES))
+    return [
+        [
+            {"id": key, "text": each.text, "at": each.at.isoformat(), "producer": each.producer}
+            for key, each in store.statements.items()
+        ]
+        for store in stores
+    ]
+
+
+def as_conversations(stores: Sequence[Scenario]) -> list[dict[str, Any]]:
+    """Return written stores two and two as conversations, in the order of their dates.
+
+    Two together hold things that have nothing to do with each other, as stores of people do.
+    """
+    half = (len(stores) + 1) // 2
+    found = []
+    for place in range(half):
+        memories = [memory for store in stores[place::half] for memory in store.statements.values()]
+        turns = [
+            {"text": each.text, "at": each.at, "speaker": each.producer}
+            for each in sorted(memories, key=lambda memory: memory.at)
+        ]
+        found.append({"turns": turns, "questions": []})
+    return found
+
+
 def _of_conversation(
-    row: Mapping[str, Any], embedder: EmbeddingModel, chance: Random, share: int
+    row: Mapping[str, Any], embedder: EmbeddingModel, chance: Random, *, most: int | None = None
 ) -> list[LabelledPair]:
     turns = [_record(place, turn) for place, turn in enumerate(row["turns"])]
     vectors = read_passages(embedder, [turn.indexed_text for turn in turns]).content
@@ -63,7 +119,8 @@ def _of_conversation(
         for turn in question["turns"]
     }
     pairs = set()
-    for place in chance.sample(range(len(turns)), min(share, len(turns))):
+    drawn = len(turns) if most is None else min(most, len(turns))
+    for place in chance.sample(range(len(turns)), drawn):
         other = _draw_near(cosines[place], place, chance)
         older, newer = sorted((place, other))
         if not {older, newer} & changed:
@@ -76,7 +133,8 @@ def _of_conversation(
 def _draw_near(cosines: NDArray[np.float32], place: int, chance: Random) -> int:
     """Return a turn that a store would compare with one: of all, or of a few before it."""
     if place == 0 or chance.random() < 1 / 2:
-        return int(chance.choice(np.argsort(-cosines)[:NEAREST].tolist()))
+        # Itself comes last.
+        return int(chance.choice(np.argsort(-cosines)[:-1][:NEAREST].tolist()))
     start = max(0, place - chance.randint(1, MOST_BEFORE))
     nearest = np.argsort(-cosines[start:place])[:NEAREST_BEFORE]
     return start + int(chance.choice(nearest.tolist()))

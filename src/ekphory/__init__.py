@@ -9,6 +9,11 @@ result = memory.search("what language does the user like?", k=5)
 
 from __future__ import annotations
 
+import os
+
+# ONNX Runtime notes each process, and sends that away, unless it is told before it is imported.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
 TYPE_CHECKING = False  # as typing has it, whose import takes longer than all else here
 if TYPE_CHECKING:
     from typing import Any

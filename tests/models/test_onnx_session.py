@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pytest
 
 from ekphory.errors import ModelError
@@ -29,3 +33,11 @@ def test_a_system_that_does_not_describe_its_processor_is_not_known_to_have_it(t
 def test_bytes_that_are_no_graph_are_refused_with_the_remedy(model):
     with pytest.raises(ModelError, match="upgrade onnxruntime"):
         OnnxSession(model, name="broken")
+
+
+def test_nothing_is_noted_of_the_machine_on_which_a_model_runs(tmp_path):
+    code = "from ekphory.models.onnx_embedder import load_bundled; load_bundled().encode(['tea'])"
+    home = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    named = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    subprocess.run([sys.executable, "-c", code], env=named | home, check=True)
+    assert list(tmp_path.rglob("*")) == []

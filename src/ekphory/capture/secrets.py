@@ -221,6 +221,8 @@ class SaidRule:
             start, end = match.span(match.re.groupindex["secret"])
             while end > start and text[end - 1] in ".,;:)":
                 end -= 1
+            if self.shape == "iban":
+                end = _end_of_iban(text, start, end)
             if end > start and _SHAPES[self.shape](text[start:end]):
                 yield Secret(start, end, self.id)
 
@@ -297,6 +299,17 @@ def is_iban(text: str) -> bool:
     return int("".join(str(int(each, 36)) for each in plain[4:] + plain[:4])) % 97 == 1
 
 
+def _end_of_iban(text: str, start: int, end: int) -> int:
+    """Return where an account number ends, behind which the next words look like a part of it."""
+    ends = [end, *(place for place in range(end - 1, start, -1) if text[place] in " -")]
+    return next((each for each in ends if is_iban(text[start:each])), end)
+
+
+def _is_key(text: str) -> bool:
+    counts = sum(map(str.isalpha, text)), sum(map(str.isdigit, text))
+    return REDACTED not in text and min(counts) >= 4 and _changes(text) >= len(text) / 4
+
+
 def _is_random(text: str) -> bool:
     classes = (str.islower, str.isupper, str.isdigit)
     counts = [sum(map(kind, text)) for kind in classes]
@@ -319,4 +332,5 @@ _SHAPES: Mapping[str, Callable[[str], bool]] = {
     "card": _is_card,
     "iban": is_iban,
     "random": _is_random,
+    "key": _is_key,
 }

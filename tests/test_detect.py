@@ -369,7 +369,8 @@ def test_the_probabilities_decide(shares, decided):
         assert found.probability == pytest.approx(decided[1])
 
 
-CAPTURED = {"class": "fact", "evidence": "3"}
+CAPTURED = {"metadata": {"class": "fact", "evidence": "3"}}
+TURN = {"session": "s", "sequence": 4}
 
 
 @pytest.mark.parametrize(
@@ -379,15 +380,19 @@ CAPTURED = {"class": "fact", "evidence": "3"}
         (CAPTURED, CAPTURED, 0.81, "active"),
         ({}, CAPTURED, 0.6, "active"),
         (CAPTURED, {}, 0.6, "active"),
+        (TURN, TURN, 0.79, "conflict"),
+        (TURN, CAPTURED, 0.79, "conflict"),
+        (TURN, TURN, 0.81, "active"),
+        ({}, TURN, 0.6, "active"),
     ],
 )
-def test_what_was_captured_supersedes_what_was_captured_only_where_that_is_sure(
+def test_what_was_said_in_a_dialogue_supersedes_what_was_said_only_where_that_is_sure(
     older, newer, probability, state
 ):
     reader = WrittenReader({})
     reader.thresholds = ChangeThresholds(acts=0.5, shows=0.25)
     row = [probability if kind == "replaces" else 0.0 for kind in CHANGE_KINDS]
-    pair = StatementPair(record("a", at=EARLIER, metadata=older), record("b", metadata=newer))
+    pair = StatementPair(record("a", at=EARLIER, **older), record("b", **newer))
     assert judge(row, pair, reader).state == state
 
 

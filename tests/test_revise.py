@@ -40,6 +40,27 @@ def test_what_is_superseded_stands_below_and_says_since_when(moved):
     assert (found["bonn"].superseded_by, found["jan"].superseded_by) == (None, None)
 
 
+def test_what_would_supersede_itself_over_others_is_refused(moved):
+    moved.supersede("rome", by="oslo")
+    last = moved.supersede("oslo", by="bonn")
+    remedy = f"by='rome': 'oslo' is superseded by 'bonn'. .* unsupersede the decision {last.id}"
+    with pytest.raises(InvalidInput, match=remedy):
+        moved.supersede("bonn", by="rome")
+
+
+def test_what_is_superseded_lends_its_probability_to_what_came_of_it_alone(moved):
+    moved.add("Mara sails", id="sails", at="2025-11-05T10:00:00Z")
+    moved.add("Mara rows now", id="rows", at="2025-12-05T10:00:00Z")
+    alone = {hit.id: hit.score for hit in moved.search("Mara lives in Rome", now=NOW)}
+    moved.supersede("sails", by="rows")
+    moved.supersede("rome", by="bonn")
+    # Somebody took the two topics for one.
+    moved.supersede("sails", by="bonn")
+    found = {hit.id: hit.score for hit in moved.search("Mara lives in Rome", now=NOW)}
+    assert found["bonn"] == pytest.approx(max(alone["rome"], alone["bonn"]), abs=1e-4)
+    assert found["rows"] == pytest.approx(alone["rows"], abs=1e-4)
+
+
 def test_scores_fall_along_the_list_after_a_revision(moved):
     moved.supersede("rome", by="bonn")
     result = moved.search("Mara lives in Rome", now=NOW)
@@ -122,7 +143,7 @@ def test_a_decision_can_be_taken_back(moved):
     assert moved.unsupersede(revision=one.id) == 0
     with pytest.raises(InvalidInput, match="revision='none': there is none in this scope"):
         moved.unsupersede(revision="none")
-    with pytest.raises(InvalidInput, match="give a revision or a batch, not both"):
+    with pytest.raises(InvalidInput, match="one of revision and batch must be given"):
         moved.unsupersede()
 
 

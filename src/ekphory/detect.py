@@ -65,9 +65,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0
 """Before a comparison that failed is tried again; each pause is twice the one before."""
 _LONGEST = 2_000
 """Characters of a statement that a language model is shown."""
-ACTS_ON_CAPTURED = 0.8
-"""From this probability on a captured memory supersedes another one. What is captured of a day is
-mostly about different things: on a written one all nine decisions from .5 to .72 were wrong."""
+ACTS_ON_TALK = 0.8
+"""From this probability on a turn of a dialogue, or what was captured of one, supersedes another.
+What is said in a day is mostly about different things (docs/LOG.md, 48)."""
 EXCEPTION_LASTS = timedelta(days=14)
 """An exception whose end nobody told is over then."""
 _ASSISTANTS = frozenset({"assistant", "ai", "model", "bot"})
@@ -103,7 +103,7 @@ def judge(
     limits = reader.thresholds
     ended = sum(by_kind[kind] for kind in SUPERSEDING)
     first = max(SUPERSEDING, key=lambda kind: by_kind[kind])
-    if ended >= (ACTS_ON_CAPTURED if _is_captured(pair) else limits.acts):
+    if ended >= (ACTS_ON_TALK if _is_talk(pair) else limits.acts):
         acts = _is_later(pair) and authority(pair.newer) >= authority(pair.older)
         return Verdict(first, ended, "active" if acts else "conflict")
     for kind in _BESIDE:
@@ -120,9 +120,12 @@ def _is_later(pair: StatementPair) -> bool:
     return older.session == newer.session and (older.sequence or 0) < (newer.sequence or 0)
 
 
-def _is_captured(pair: StatementPair) -> bool:
-    """Return whether both were captured from dialogues, and nobody asked to remember them."""
-    return all({"class", "evidence"} <= each.metadata.keys() for each in (pair.older, pair.newer))
+def _is_talk(pair: StatementPair) -> bool:
+    """Return whether both are turns of dialogues, or captured without anybody's asking for it."""
+    return all(
+        each.sequence is not None or {"class", "evidence"} <= each.metadata.keys()
+        for each in (pair.older, pair.newer)
+    )
 
 
 _BESIDE: tuple[RevisionKind, ...] = ("restates", "excepts", "plans")

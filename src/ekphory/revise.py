@@ -107,6 +107,8 @@ def supersede(
     def write() -> Revision:
         engine.store.version()
         keys = _key_of(engine, older), _key_of(engine, newer)
+        if kind in SUPERSEDING:
+            _check_no_circle(engine, by, keys)
         revision = Revision(
             id=revision_id(get_owner(older), keys),
             batch=uuid.uuid4().hex[:16],
@@ -133,6 +135,27 @@ def supersede(
     return engine.writer.submit(write).result()
 
 
+def _check_no_circle(engine: Engine, by: str, keys: tuple[int, int]) -> None:
+    """Raise where the newer memory, or what supersedes it, is superseded by the older one."""
+    acting = [
+        entry
+        for entry in engine.ledger.read().entries.values()
+        if entry.revision.state == "active" and entry.revision.kind in SUPERSEDING
+    ]
+    seen, waiting = {keys[1]}, [keys[1]]
+    while waiting:
+        key = waiting.pop()
+        for entry in acting:
+            if entry.older_key == key and entry.newer_key == keys[0]:
+                told = entry.revision
+                problem = f"{told.older!r} is superseded by {told.newer!r}"
+                remedy = f"Take that back first: unsupersede the decision {told.id}"
+                raise InvalidInput("by", by, problem, remedy)
+            if entry.older_key == key and entry.newer_key not in seen:
+                seen.add(entry.newer_key)
+                waiting.append(entry.newer_key)
+
+
 def _check_scopes(older: MemoryRecord, newer: MemoryRecord) -> None:
     for name in (*OWNER_FIELDS, "pool"):
         first, second = getattr(older, name), getattr(newer, name)
@@ -153,7 +176,7 @@ def _key_of(engine: Engine, record: MemoryRecord) -> int:
 def unsupersede(engine: Engine, scope: Scope, *, revision: str | None, batch: str | None) -> int:
     """Take back one decision, or all of a batch; return how many that were."""
     if (revision is None) == (batch is None):
-        problem = "give a revision or a batch, not both"
+        problem = "one of revision and batch must be given"
         raise InvalidInput("revision", revision, problem, "Name what to take back")
 
     def write() -> int:
@@ -164,7 +187,7 @@ def unsupersede(engine: Engine, scope: Scope, *, revision: str | None, batch: st
         ]
         if not wanted:
             field, value = ("revision", revision) if batch is None else ("batch", batch)
-            raise InvalidInput(field, value, "there is none in this scope", "See `conflicts`")
+            raise InvalidInput(field, value, "there is none in this scope", "See `revisions`")
         changed = [
             replace(
                 each,

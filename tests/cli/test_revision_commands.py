@@ -51,6 +51,15 @@ def test_a_decision_is_taken_back_by_what_the_command_said(moved):
     assert [hit["superseded_by"] for hit in hits] == [None, None]
 
 
+def test_decisions_that_act_are_listed_with_their_ids(moved):
+    moved.run("supersede", "rome", "--by", "bonn")
+    (found,) = moved.json("revisions")["revisions"]
+    assert (found["older"], found["newer"], found["state"]) == ("rome", "bonn", "active")
+    shown = moved.run("revisions").stdout
+    assert "bonn replaces rome" in shown
+    assert f"{found['id']} · active · by caller" in shown
+
+
 def test_a_timeline_and_a_profile_are_shown(moved):
     moved.run("supersede", "rome", "--by", "bonn")
     states = moved.json("timeline", "where Mara lives")["states"]
@@ -77,6 +86,7 @@ def test_a_conflict_is_listed_with_both_texts(moved, monkeypatch):
 def test_nothing_to_look_at_is_said_in_words(moved):
     assert moved.json("conflicts") == {"conflicts": []}
     assert "No conflicts." in moved.run("conflicts").stderr
+    assert "No decisions." in moved.run("revisions").stderr
     assert "No lasting fact" in moved.run("profile", "--user", "nobody").stderr
     assert moved.json("settle") == {"settled": True}
 

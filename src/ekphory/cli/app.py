@@ -51,6 +51,7 @@ _FUNCTIONS: Mapping[str, command.Function] = {
     "supersede": write_commands.supersede,
     "unsupersede": write_commands.unsupersede,
     "conflicts": write_commands.conflicts,
+    "revisions": write_commands.revisions,
     "settle": write_commands.settle,
     "learn-mistake": write_commands.learn_mistake,
     "add-rule": write_commands.add_rule,

@@ -167,7 +167,8 @@ def make_revision_table(revisions: Sequence[Revision], texts: Mapping[str, str])
             body.append(
                 f"\n{name}: {make_printable(texts.get(name, '(has expired)'))}", style="not bold"
             )
-        body.append(f"\n{each.id} · by {each.decided_by}", style="dim not bold")
+        told = f"\n{each.id} · {each.state} · by {each.decided_by}"
+        body.append(told, style="dim not bold")
         table.add_row(f"{each.probability:.2f}", body)
     return table
 

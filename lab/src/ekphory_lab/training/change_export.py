@@ -28,9 +28,8 @@ from ekphory_lab.training.change_topics import Topic, topic_pairs
 from ekphory_lab.training.changes import PLAIN, LabelledPair, Part, Scenario, pairs_for
 from ekphory_lab.training.upper_export import quantised_upper_layers, shared_record
 
-THRESHOLDS = ChangeThresholds(acts=0.4, shows=0.2)
-"""Searches weigh a decision by its probability, so that one which may be wrong moves little; of the
-thresholds .3, .4 and .5 this one put an answer first most often on the scenarios for fitting."""
+THRESHOLDS = ChangeThresholds(acts=0.5, shows=0.25)
+"""A decision acts where it is likelier than not, and is shown where it is half as likely."""
 TALK_PAIRS = 2_000
 """Pairs of neighbouring talk beside which probabilities are fitted and measured."""
 NEAR_MEMORIES = 2

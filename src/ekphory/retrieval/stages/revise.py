@@ -4,13 +4,13 @@ A revision says with which probability q a newer memory replaces, corrects or en
 or excepts from it for a while. Memories that revisions join are states of one topic. Which
 of them the question asks for follows from its words: the present state, an earlier one, or the one
 of a time that it names. Each of the others answers only if its revision is wrong, so its
-probability is multiplied by 1 - q; and the best that is asked for answers wherever one of the
-others would have answered if it still held, so its probability is at least q times theirs.
+probability is multiplied by 1 - q; and what came of it answers wherever it would have answered if
+it still held, so the probability of that is at least q times its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -81,12 +81,14 @@ class _Group:
         wanted: Those that answer.
         unwanted: For each other row, the probability that it does not answer.
         superseded: Rows that a later one replaces, corrects or ends.
+        heirs: Of each row that does not answer, those that answer for it.
     """
 
     visible: tuple[int, ...]
     wanted: tuple[int, ...]
     unwanted: dict[int, float]
     superseded: tuple[int, ...]
+    heirs: dict[int, tuple[int, ...]]
 
     @classmethod
     def of(cls, state: SearchState, rows: Sequence[int], asked: AskedState) -> _Group:
@@ -102,7 +104,33 @@ class _Group:
         spans = _Spans(links, columns.at, request.now)
         unwanted = spans.unwanted(visible, asked, _asked_times(state))
         wanted = tuple(row for row in visible if row not in unwanted)
-        return cls(tuple(visible), wanted, unwanted, tuple(spans.superseded))
+        heirs = {row: _find_heirs(row, links, unwanted) for row in unwanted}
+        return cls(tuple(visible), wanted, unwanted, tuple(spans.superseded), heirs)
+
+
+def _find_heirs(
+    row: int, links: Sequence[RevisionLink], unwanted: Mapping[int, float]
+) -> tuple[int, ...]:
+    """Return the rows that answer for one that does not.
+
+    They are what came of it, over others that do not answer; or, where an earlier state is asked
+    for, what it came of.
+    """
+    later = _reach(row, [(link.older, link.newer) for link in links], unwanted)
+    return later or _reach(row, [(link.newer, link.older) for link in links], unwanted)
+
+
+def _reach(
+    row: int, steps: Sequence[tuple[int, int]], unwanted: Mapping[int, float]
+) -> tuple[int, ...]:
+    found: list[int] = []
+    seen, waiting = {row}, [row]
+    while waiting:
+        at = waiting.pop()
+        for following in (after for before, after in steps if before == at and after not in seen):
+            seen.add(following)
+            (waiting if following in unwanted else found).append(following)
+    return tuple(found)
 
 
 class _Spans:
@@ -186,20 +214,22 @@ def _asked_times(state: SearchState) -> list[tuple[int, int]]:
 
 def _move(probability: NDArray[np.float64], group: _Group, place_of: dict[int, int]) -> None:
     """Change the probabilities of one topic's candidates in place."""
-    wanted = [place_of[row] for row in group.wanted]
-    if not wanted:
-        return
-    present = {row: sure for row, sure in group.unwanted.items() if row in place_of}
-    owed = max((probability[place_of[row]] * sure for row, sure in present.items()), default=0.0)
-    best = max(probability[place] for place in wanted)
-    if owed > best:
-        for place in wanted:
-            share = probability[place] / best if best > 0 else 1.0
-            probability[place] = owed * share
-    top = max(probability[place] for place in wanted)
-    for row, sure in present.items():
-        place = place_of[row]
-        probability[place] = min(probability[place] * (1 - sure), np.nextafter(top, 0))
+    own = probability.copy()
+    for row, sure in group.unwanted.items():
+        heirs = [place_of[heir] for heir in group.heirs[row]]
+        if row not in place_of or not heirs:
+            continue
+        owed = own[place_of[row]] * sure
+        best = max(own[place] for place in heirs)
+        for place in heirs:
+            share = own[place] / best if best > 0 else 1.0
+            probability[place] = max(probability[place], owed * share)
+    for row, sure in group.unwanted.items():
+        heirs = [place_of[heir] for heir in group.heirs[row]]
+        if row in place_of and heirs:
+            place = place_of[row]
+            top = max(probability[heir] for heir in heirs)
+            probability[place] = min(own[place] * (1 - sure), np.nextafter(top, 0))
 
 
 def _exchange(

@@ -41,6 +41,8 @@ def test_a_query_can_ask_for_a_time_alone(text):
         ("What did Caroline paint on May 8th?", "Caroline paint"),
         ("In the first session, which team did Matt join?", "team Matt join"),
         ("deployments last week", "deployments"),
+        ("Who was on call in summer 2024?", "on call"),
+        ("Was I off in May 2024?", "off"),
     ],
 )
 def test_what_else_is_asked_for_remains(text, remaining):

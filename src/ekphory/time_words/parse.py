@@ -160,14 +160,19 @@ def _refer(query: str, mention: Mention, zone: tzinfo) -> TimeReference:
 
 _FILLER_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _FILLER = frozenset(word for words in DATA["filler"].values() for word in words.split())
+_CONTENT = re.compile(rf"\b(?:{'|'.join(DATA['content']['phrases'])})\b", re.IGNORECASE)
 
 
 def _strip_filler(text: str, taken: Sequence[TimeReference]) -> str:
     """Return the words of a text outside of these that say what is looked for."""
+    kept = [match.span() for match in _CONTENT.finditer(text)]
     return " ".join(
         match[0]
         for match in _FILLER_WORD.finditer(text)
-        if match[0].lower().removesuffix("'s") not in _FILLER
+        if (
+            match[0].lower().removesuffix("'s") not in _FILLER
+            or any(start <= match.start() < end for start, end in kept)
+        )
         and not any(each.start <= match.start() < each.end for each in taken)
     )
 

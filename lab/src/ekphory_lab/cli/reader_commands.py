@@ -142,8 +142,8 @@ def change_reader(output: OutputOptions, places: ReaderRun, epochs: int = 2) -> 
     pairs = reader.written_pairs(read_scenarios(), read_topics(), config)
     pairs += near_turns(conversations, embedder, most=config.near_turns)
     pairs += near_each(as_conversations(stores), embedder, each=config.near_memories)
-    logs = [row for row in conversations if row["kind"] in reader.LOGS]
-    pairs += near_each(logs, embedder, each=config.near_log_entries)
+    assistants = [row for row in conversations if row["kind"] == "assistant"]
+    pairs += near_each(assistants, embedder, each=config.near_answers)
     with show_note("training") as note:
         model = reader.train_change_reader(
             pairs, base=places.base, target=places.target, config=config, tell=note

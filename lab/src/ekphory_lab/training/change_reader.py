@@ -25,9 +25,6 @@ from ekphory_lab.training.upper_layers import (
     weighted_entropy,
 )
 
-LOGS = frozenset({"assistant", "notes", "meeting"})
-"""Kinds of conversations that people keep as memories: many matters, told in few words."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTraining(UpperTraining):
@@ -41,7 +38,7 @@ class ChangeTraining(UpperTraining):
         of_a_topic: Pairs drawn of each topic.
         near_turns: How many pairs of neighbouring talk there are beside those that are written.
         near_memories: How often each memory of a written store is paired with one near it.
-        near_log_entries: The same of each turn of the conversations of the kinds LOGS.
+        near_answers: The same of each turn of a chat with an assistant.
     """
 
     name: str = "change-reader"
@@ -51,9 +48,9 @@ class ChangeTraining(UpperTraining):
     every_rare: int = 4
     epochs: int = 2
     of_a_topic: int = 10
-    near_turns: int = 5_000
+    near_turns: int = 8_000
     near_memories: int = 2
-    near_log_entries: int = 1
+    near_answers: int = 3
 
 
 def written_pairs(

@@ -79,6 +79,13 @@ class Scenario:
         number = hashlib.sha256(first.encode()).digest()[0] % PARTS_IN_ALL
         return OTHER_PARTS.get(number, "training")
 
+    def memories(self) -> tuple[dict[str, str], ...]:
+        """Return its statements as `add_many` takes them."""
+        return tuple(
+            {"id": key, "text": each.text, "at": each.at.isoformat(), "producer": each.producer}
+            for key, each in self.statements.items()
+        )
+
     def pairs(self) -> Iterator[LabelledPair]:
         """Yield each two statements and how the newer one is related to the older one."""
         keys = list(self.statements)
@@ -133,10 +140,6 @@ def held_back_scenarios() -> list[StateScenario]:
 
 def _from_written(scenario: Scenario) -> StateScenario:
     ended = [pair for pair, kind in scenario.relations.items() if kind in SUPERSEDING]
-    memories = tuple(
-        {"id": key, "text": each.text, "at": each.at.isoformat(), "producer": each.producer}
-        for key, each in scenario.statements.items()
-    )
     last = max(each.at for each in scenario.statements.values())
     questions = tuple(
         AskedState(
@@ -153,7 +156,7 @@ def _from_written(scenario: Scenario) -> StateScenario:
         for each in scenario.questions
     )
     now = (last + timedelta(days=7)).isoformat()
-    return StateScenario(scenario.name, scenario.shape, memories, now, questions)
+    return StateScenario(scenario.name, scenario.shape, scenario.memories(), now, questions)
 
 
 def read_blocks(

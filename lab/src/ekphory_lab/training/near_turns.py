@@ -75,16 +75,9 @@ def near_each(
     return found
 
 
-def held_back_stores() -> list[list[dict[str, Any]]]:
+def held_back_stores() -> list[tuple[dict[str, str], ...]]:
     """Return the memories of written stores that no reader was trained or fitted on."""
-    stores = scenarios_for("held back", read_scenarios(STORES))
-    return [
-        [
-            {"id": key, "text": each.text, "at": each.at.isoformat(), "producer": each.producer}
-            for key, each in store.statements.items()
-        ]
-        for store in stores
-    ]
+    return [store.memories() for store in scenarios_for("held back", read_scenarios(STORES))]
 
 
 def as_conversations(stores: Sequence[Scenario]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ it still held, so the probability of that is at least q times its own.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -104,32 +105,36 @@ class _Group:
         spans = _Spans(links, columns.at, request.now)
         unwanted = spans.unwanted(visible, asked, _asked_times(state))
         wanted = tuple(row for row in visible if row not in unwanted)
-        heirs = {row: _find_heirs(row, links, unwanted) for row in unwanted}
+        heirs = _find_heirs(links, unwanted)
         return cls(tuple(visible), wanted, unwanted, tuple(spans.superseded), heirs)
 
 
 def _find_heirs(
-    row: int, links: Sequence[RevisionLink], unwanted: Mapping[int, float]
-) -> tuple[int, ...]:
-    """Return the rows that answer for one that does not.
+    links: Sequence[RevisionLink], unwanted: Mapping[int, float]
+) -> dict[int, tuple[int, ...]]:
+    """Return the rows that answer for each one that does not.
 
     They are what came of it, over others that do not answer; or, where an earlier state is asked
     for, what it came of.
     """
-    later = _reach(row, [(link.older, link.newer) for link in links], unwanted)
-    return later or _reach(row, [(link.newer, link.older) for link in links], unwanted)
+    later: dict[int, list[int]] = defaultdict(list)
+    earlier: dict[int, list[int]] = defaultdict(list)
+    for link in links:
+        later[link.older].append(link.newer)
+        earlier[link.newer].append(link.older)
+    return {row: _reach(row, later, unwanted) or _reach(row, earlier, unwanted) for row in unwanted}
 
 
 def _reach(
-    row: int, steps: Sequence[tuple[int, int]], unwanted: Mapping[int, float]
+    row: int, steps: Mapping[int, Sequence[int]], unwanted: Mapping[int, float]
 ) -> tuple[int, ...]:
     found: list[int] = []
     seen, waiting = {row}, [row]
     while waiting:
-        at = waiting.pop()
-        for following in (after for before, after in steps if before == at and after not in seen):
-            seen.add(following)
-            (waiting if following in unwanted else found).append(following)
+        for following in steps.get(waiting.pop(), ()):
+            if following not in seen:
+                seen.add(following)
+                (waiting if following in unwanted else found).append(following)
     return tuple(found)
 
 

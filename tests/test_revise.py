@@ -20,7 +20,7 @@ def moved(memory):
         ("bonn", "2025-09-05", "Mara lives in Bonn"),
         ("jan", "2025-10-05", "Jan lives in Rome"),
     ):
-        memory.add(text, id=name, at=f"{at}T10:00:00Z", type="semantic")
+        memory.add(text, id=name, at=f"{at}T10:00:00Z", type="semantic", producer="note")
     return memory
 
 
@@ -218,6 +218,27 @@ def test_a_timeline_tells_the_states_of_a_topic_in_order(moved):
     assert [state.memory.id for state in moved.timeline("Mara lives", k=1, now=NOW)] == ["bonn"]
 
 
+def test_a_timeline_tells_what_a_memory_said_before_it_was_updated(memory):
+    memory.add("Mara lives in Rome", id="home", at="2024-01-05T10:00:00Z")
+    memory.update("home", importance=0.9)
+    memory.update("home", text="Mara lives in Oslo", at="2025-02-05T10:00:00Z")
+    states = memory.timeline("Mara lives", now=NOW)
+    assert [state.memory.text for state in states] == ["Mara lives in Rome", "Mara lives in Oslo"]
+    assert states[0].since == datetime(2024, 1, 5, 10, tzinfo=UTC)
+    assert states[0].until == states[1].since == datetime(2025, 2, 5, 10, tzinfo=UTC)
+    assert (states[0].revision, states[1].until) == (None, None)
+
+
+def test_the_decisions_on_some_memories_are_listed(moved):
+    first = moved.supersede("rome", by="oslo")
+    second = moved.supersede("oslo", by="bonn")
+    assert [pair.revision.id for pair in moved.revisions(of=["rome"])] == [first.id]
+    assert [pair.revision.id for pair in moved.revisions(of=["oslo"])] == [second.id, first.id]
+    assert moved.revisions(of=["jan"]) == ()
+    with pytest.raises(InvalidInput, match=r"of='rome': must be a list of ids. Give \['rome'\]"):
+        moved.revisions(of="rome")
+
+
 @pytest.mark.parametrize("k", [0, -1, True, 2.5])
 def test_a_number_of_things_that_is_none_is_refused(moved, k):
     for ask in (
@@ -242,6 +263,7 @@ def test_a_profile_holds_what_still_holds_with_its_evidence(moved):
     assert {entry.text for entry in entries} == {"Mara lives in Bonn", "Jan lives in Rome"}
     bonn = next(entry for entry in entries if entry.text == "Mara lives in Bonn")
     assert (bonn.evidence, bonn.type, bonn.probability) == (("bonn", "oslo"), "semantic", 1.0)
+    assert bonn.producer == "note"
     assert bonn.since == datetime(2025, 2, 5, 10, tzinfo=UTC)
 
 

@@ -559,12 +559,19 @@ class Memory:
         )
 
     @_verb
-    def revisions(self, *, limit: int = 100) -> tuple[revise.DecidedPair, ...]:
+    def revisions(
+        self, *, of: Sequence[str] | None = None, limit: int = 100
+    ) -> tuple[revise.DecidedPair, ...]:
         """Return the decisions that act or wait for somebody to look, each with its memories.
 
-        The newest come first, `limit` of them.
+        Args:
+            of: Only those on these memories, by their ids.
+            limit: Most of them, the newest first.
+
+        Raises:
+            InvalidInput: An argument cannot be used.
         """
-        return revise.revisions(self._engine, self.scope, limit=limit)
+        return revise.revisions(self._engine, self.scope, of=of, limit=limit)
 
     @_verb
     def settle(self, timeout: float | None = None) -> None:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import islice, pairwise
 from typing import get_args
 
 import numpy as np
@@ -15,7 +15,7 @@ from ekphory.detect import BY_A_PERSON, CALLER, authority, revision_id
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.filters.tree import And, Comparison, Field, In
-from ekphory.history import get
+from ekphory.history import get, history
 from ekphory.retrieval.revisions import FOREVER, RevisionLinks
 from ekphory.scope import OWNER_FIELDS, Scope, get_owner, owned_like
 from ekphory.store.ledger import LedgerEntry
@@ -45,7 +45,8 @@ class State:
         memory: What tells of it.
         since: From when on it held.
         until: When something else took its place; None where it holds still.
-        revision: Id of the decision that ended it; None where it holds still.
+        revision: Id of the decision that ended it; None where it holds still, and for an earlier
+            version of a memory, which `update` ended.
     """
 
     memory: MemoryRecord
@@ -64,6 +65,7 @@ class ProfileEntry:
         evidence: Ids of the memories that tell it, the newest first.
         probability: That it still holds: 1 less what an open conflict says against it.
         since: When it was told first.
+        producer: Who told it last.
     """
 
     text: str
@@ -71,6 +73,7 @@ class ProfileEntry:
     evidence: tuple[str, ...]
     probability: float
     since: datetime
+    producer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +220,17 @@ def conflicts(
     return tuple(islice(waiting, limit))
 
 
-def revisions(engine: Engine, scope: Scope, *, limit: int) -> tuple[DecidedPair, ...]:
+def revisions(
+    engine: Engine, scope: Scope, *, of: Sequence[str] | None, limit: int
+) -> tuple[DecidedPair, ...]:
     """Return the decisions that act or wait, with their memories, the newest first."""
     check_count("limit", limit)
     entries = [each for each in visible_entries(engine, scope) if each.revision.state != "undone"]
+    if of is not None:
+        if isinstance(of, str):
+            raise InvalidInput("of", of, "must be a list of ids", f"Give [{of!r}]")
+        wanted = set(of)
+        entries = [each for each in entries if {each.revision.older, each.revision.newer} & wanted]
     newest = entries[: -limit - 1 : -1]
     keys = {key for each in newest for key in (each.older_key, each.newer_key)}
     records = engine.store.fetch(sorted(keys))
@@ -287,9 +297,13 @@ def timeline(engine: Engine, scope: Scope, ids: Sequence[str], *, k: int) -> tup
     keys = snapshot.columns.key[group].tolist()
     states = snapshot.records.fetch(keys)
     told = [
-        _make_state(states[key], row, links)
+        state
         for key, row in zip(keys, group, strict=True)
         if key in states
+        for state in (
+            _make_state(states[key], row, links),
+            *_earlier_states(engine, scope, states[key]),
+        )
     ]
     return tuple(sorted(told, key=lambda state: (state.since, state.memory.created_at))[-k:])
 
@@ -307,6 +321,16 @@ def _make_state(record: MemoryRecord, row: int, links: RevisionLinks) -> State:
         return State(record, record.at, None, None)
     moment, revision = min(ends)
     return State(record, record.at, EPOCH + timedelta(microseconds=moment), revision)
+
+
+def _earlier_states(engine: Engine, scope: Scope, record: MemoryRecord) -> list[State]:
+    """Return what a memory said before its text was updated."""
+    versions = [] if record.supersedes is None else history(engine, scope, record.id)
+    return [
+        State(earlier, earlier.at, later.at, None)
+        for later, earlier in pairwise(versions)
+        if earlier.text != later.text
+    ]
 
 
 # Profiles.
@@ -370,7 +394,9 @@ def _make_entry(
     told = sorted((kept[each] for each in witnesses), key=lambda each: each.at, reverse=True)
     evidence = tuple(each.id for each in told)
     latest = kept[row]
-    return ProfileEntry(latest.text, latest.type, evidence, round(1 - doubt, 6), told[-1].at)
+    return ProfileEntry(
+        latest.text, latest.type, evidence, round(1 - doubt, 6), told[-1].at, latest.producer
+    )
 
 
 def _doubts(engine: Engine, scope: Scope) -> dict[str, float]:

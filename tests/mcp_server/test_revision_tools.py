@@ -40,6 +40,17 @@ def test_recall_tells_what_is_superseded_in_its_data_and_its_text(moved):
     assert (first["id"], "superseded_by" in second) == ("rome", False)
 
 
+def test_a_list_and_the_recent_memories_tell_what_is_superseded(moved):
+    moved.call("supersede", old="rome", by="bonn")
+    data, texts = moved.call("list", order="oldest")
+    rome, bonn = data["memories"]
+    assert (rome["superseded_by"], rome["since"][:10]) == ("bonn", "2025-09-05")
+    assert "superseded_by" not in bonn
+    assert 'superseded="since 2025-09-05"' in texts[0]
+    recent = moved.portal.call(moved.client.read_resource, "ekphory://recent").contents[0].text
+    assert recent.count('superseded="since 2025-09-05"') == 1
+
+
 def test_a_timeline_and_a_profile_are_data(moved):
     moved.call("supersede", old="rome", by="bonn")
     states = moved.data("timeline", topic="where Mara lives")["states"]

@@ -143,6 +143,19 @@ def test_a_lock_that_another_process_keeps_is_a_clear_error(writer, tmp_path, mo
     assert writer.submit(lambda: 7).result() == 7
 
 
+def test_who_waits_is_told_which_process_writes(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("ekphory.store.writer._TOLD_AFTER", 0.01)
+    first, second = DirectoryLock(tmp_path), DirectoryLock(tmp_path)
+    with (
+        first.held(),
+        pytest.raises(StoreLocked, match=rf"process {os.getpid()} has been writing"),
+        second.held(seconds=0.1),
+    ):
+        pass
+    waiting = f"{tmp_path}: waiting for process {os.getpid()}, which is writing"
+    assert caplog.messages == [waiting]
+
+
 def test_what_cannot_be_locked_is_a_clear_error(tmp_path):
     # A directory that is gone is a clear error.
     writer = Writer(InMemoryStore(CONTRACT_IDENTITY), DirectoryLock(tmp_path / "gone"))

@@ -153,7 +153,9 @@ def make_profile_table(entries: Sequence[ProfileEntry]) -> Table:
     table = Table.grid(word_column(style="green"), Column(overflow="fold"), padding=(0, 1))
     for entry in entries:
         body = Text(make_printable(entry.text))
-        body.append(f"\nsince {entry.since:%Y-%m-%d} · {', '.join(entry.evidence)}", style="dim")
+        told = [make_printable(entry.producer)] if entry.producer else []
+        told += [f"since {entry.since:%Y-%m-%d}", ", ".join(entry.evidence)]
+        body.append("\n" + " · ".join(told), style="dim")
         table.add_row(f"{entry.probability:.2f}", body)
     return table
 

@@ -300,16 +300,23 @@ def conflicts(
 
 
 @command
-def revisions(where: StoreOptions, output: OutputOptions, *, limit: int = 100) -> None:
+def revisions(
+    where: StoreOptions,
+    output: OutputOptions,
+    *,
+    of: list[str] | None = None,
+    limit: int = 100,
+) -> None:
     """List the decisions on what supersedes what, with those that act, the newest first.
 
     Take one back with `unsupersede`.
 
     Args:
+        of: Only those on this memory; may be given several times.
         limit: How many to show.
     """
     with open_existing(where) as memory:
-        pairs = memory.revisions(limit=limit)
+        pairs = memory.revisions(of=of, limit=limit)
     found = [pair.revision for pair in pairs]
     texts = {each.id: each.text for pair in pairs for each in (pair.older, pair.newer)}
     table = make_revision_table(found, texts) if found else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 from urllib.parse import unquote
 
@@ -21,6 +21,7 @@ from ekphory.mcp_server.tool import (
     Condition,
     Count,
     LeastScore,
+    ListedMemory,
     McpAnswer,
     MostTokens,
     Pool,
@@ -29,10 +30,12 @@ from ekphory.mcp_server.tool import (
     ToolHit,
     ToolMemory,
     Withheld,
+    as_current_hits,
     as_hits,
     drop_steering,
     make_tool,
     show_hits,
+    show_listed,
     show_memory,
     texts_of,
 )
@@ -252,7 +255,7 @@ class ListMemoriesArguments(Arguments):
 class Listed(McpAnswer):
     """One page of the memories."""
 
-    memories: list[ToolMemory]
+    memories: list[ListedMemory]
     total: int
     """How many fulfil the filter, on all pages."""
 
@@ -262,10 +265,9 @@ class Listed(McpAnswer):
 def _list(memory: Memory, given: ListMemoriesArguments) -> Answered:
     page = memory.list(**given.model_dump(exclude={"max_tokens"}))
     total = memory.count(filter=given.filter)
-    result, withheld = drop_steering(SearchResult(as_hits(page), Trace("list")))
-    data = Listed(
-        memories=[show_memory(hit.memory) for hit in result], total=total, withheld=withheld or None
-    )
+    hits = as_current_hits(memory, page)
+    result, withheld = drop_steering(SearchResult(hits, Trace("list")))
+    data = Listed(memories=show_listed(result), total=total, withheld=withheld or None)
     block = result.to_prompt(given.max_tokens)
     return Answered(data, (*texts_of(result, block, given.max_tokens), f"{total:,} in all."))
 
@@ -457,7 +459,7 @@ class Named(Arguments):
 
 
 def _read_recent(memory: Memory, _: Arguments) -> Answered:
-    return _records(memory.list(limit=_RECENT))
+    return _records(memory, memory.list(limit=_RECENT))
 
 
 def _read_session(memory: Memory, given: Named) -> Answered:
@@ -466,15 +468,16 @@ def _read_session(memory: Memory, given: Named) -> Answered:
     if not found:
         remedy = "Take a session that recall or list gave"
         raise InvalidInput("session", given.name, "holds no memories", remedy)
-    return _records(reversed(found))
+    return _records(memory, found[::-1])
 
 
 def _read_memory(memory: Memory, given: Named) -> Answered:
-    return _records([memory.get(given.name)])
+    return _records(memory, [memory.get(given.name)])
 
 
-def _records(records: Iterable[MemoryRecord]) -> Answered:
-    return Answered(_NOTHING, (_show(SearchResult(as_hits(records), Trace("list"))),))
+def _records(memory: Memory, records: Sequence[MemoryRecord]) -> Answered:
+    hits = as_current_hits(memory, records)
+    return Answered(_NOTHING, (_show(SearchResult(hits, Trace("list"))),))
 
 
 RESOURCES: tuple[AnyTool, ...] = (

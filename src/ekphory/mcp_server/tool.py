@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,15 +20,26 @@ from ekphory.catalog.database import NotPermitted
 from ekphory.config import Settings
 from ekphory.memory import Memory
 from ekphory.prompting.injection import find_injection
-from ekphory.scope import SCOPE_FIELDS, Scope
+from ekphory.scope import SCOPE_FIELDS, Scope, get_owner
 from ekphory.search import SearchResult
 from ekphory.server.auth import Caller
 from ekphory.service.configuration import read_configuration
 from ekphory.service.handles import Handles
 from ekphory.service.learning import ExtractionSettings, read_learnt
 from ekphory.service.memory_service import MemoryService
-from ekphory.types import DEFAULT_POOL, Hit, MemoryRecord, MemoryType, Scalar, TimeUse, Trace
+from ekphory.types import (
+    DEFAULT_POOL,
+    SUPERSEDING,
+    Hit,
+    MemoryRecord,
+    MemoryType,
+    Scalar,
+    TimeUse,
+    Trace,
+)
 
+_MOST_DECISIONS = 1_000
+"""On the memories of one page."""
 Effect = Literal["reads", "adds", "changes", "forgets"]
 """What a call does to the memories of a scope; `changes` keeps the earlier version."""
 
@@ -233,15 +244,20 @@ class ToolMemory(BaseModel):
     metadata: dict[str, Scalar] | None = None
 
 
-class ToolHit(ToolMemory):
-    """A memory that was found, with the probability that it answers."""
+class ListedMemory(ToolMemory):
+    """A memory, and what holds in its place."""
 
-    score: float
     superseded_by: str | None = None
     """Id of the memory that holds in its place."""
 
     since: datetime | None = None
     """Since when that one holds."""
+
+
+class ToolHit(ListedMemory):
+    """A memory that was found, with the probability that it answers."""
+
+    score: float
 
 
 class Withheld(BaseModel):
@@ -253,15 +269,18 @@ class Withheld(BaseModel):
 
 def show_hits(hits: Iterable[Hit]) -> list[ToolHit]:
     """Return hits as data."""
-    return [
-        ToolHit(
-            **show_memory(hit.memory).model_dump(),
-            score=hit.score,
-            superseded_by=hit.superseded_by,
-            since=hit.since,
-        )
-        for hit in hits
-    ]
+    return [ToolHit(**each.model_dump(), score=hit.score) for hit, each in _with_data(hits)]
+
+
+def show_listed(hits: Iterable[Hit]) -> list[ListedMemory]:
+    """Return memories as data, without a score."""
+    return [each for _, each in _with_data(hits)]
+
+
+def _with_data(hits: Iterable[Hit]) -> Iterator[tuple[Hit, ListedMemory]]:
+    for hit in hits:
+        shown = show_memory(hit.memory).model_dump()
+        yield hit, ListedMemory(**shown, superseded_by=hit.superseded_by, since=hit.since)
 
 
 def show_memory(record: MemoryRecord) -> ToolMemory:
@@ -293,6 +312,24 @@ def drop_steering(result: SearchResult) -> tuple[SearchResult, list[Withheld]]:
 def as_hits(records: Iterable[MemoryRecord]) -> tuple[Hit, ...]:
     """Return records that fulfil a condition as hits, for a block; each is what was asked for."""
     return tuple(Hit(record.id, record.text, 1.0, {}, record) for record in records)
+
+
+def as_current_hits(memory: Memory, records: Sequence[MemoryRecord]) -> tuple[Hit, ...]:
+    """Return records as hits that say which memory holds in the place of each, and since when."""
+    ids = [record.id for record in records]
+    decided = memory.revisions(of=ids, limit=_MOST_DECISIONS) if ids else ()
+    later = {
+        (get_owner(pair.older), pair.older.id): pair.newer
+        for pair in decided
+        if pair.revision.state == "active" and pair.revision.kind in SUPERSEDING
+    }
+    found = []
+    for hit in as_hits(records):
+        newer = later.get((get_owner(hit.memory), hit.id))
+        if newer is not None:
+            hit = replace(hit, superseded_by=newer.id, since=newer.at)
+        found.append(hit)
+    return tuple(found)
 
 
 def format_records(records: Iterable[MemoryRecord]) -> str:

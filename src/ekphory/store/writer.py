@@ -362,7 +362,11 @@ def _make_lease(*, until: datetime) -> _Lease:
 
 LOCK_FILE = ".ekphory.lock"
 LOCK_SECONDS = 60.0
+_TOLD_AFTER = 3.0
+"""After so many seconds of waiting for another process it is told which one."""
 _POLL_SECONDS = 0.005
+_PROCESS_AT, _PROCESS_DIGITS = 1, 10
+"""Where the lock file says which process holds it; Windows locks the byte before it."""
 _open_files: set[int] = set()
 
 
@@ -386,6 +390,8 @@ class DirectoryLock:
         try:
             self._wait_for(lock_file, LOCK_SECONDS if seconds is None else seconds)
             try:
+                os.lseek(lock_file, _PROCESS_AT, os.SEEK_SET)
+                os.write(lock_file, f"{os.getpid():{_PROCESS_DIGITS}d}".encode())
                 yield
             finally:
                 # Closing alone would leave it with a child that was forked meanwhile.
@@ -410,14 +416,23 @@ class DirectoryLock:
             raise self._make_error(error) from error
 
     def _wait_for(self, lock_file: int, seconds: float) -> None:
-        until = time.monotonic() + seconds
+        began = time.monotonic()
+        told = False
         try:
             # FileLock does the same, but takes ten times as long where nobody holds the lock.
             while not filelock.lock_descriptor(lock_file, blocking=False):
-                if time.monotonic() > until:
+                waited = time.monotonic() - began
+                if waited > seconds:
                     raise StoreLocked(
-                        f"{self._directory}: another process has been writing for over "
+                        f"{self._directory}: {_read_holder(lock_file)} has been writing for over "
                         f"{seconds:.0f} seconds. Wait for it, or end it."
+                    )
+                if waited > _TOLD_AFTER and not told:
+                    told = True
+                    _log.warning(
+                        "%s: waiting for %s, which is writing",
+                        self._directory,
+                        _read_holder(lock_file),
                     )
                 time.sleep(_POLL_SECONDS)
         except OSError as error:
@@ -428,6 +443,13 @@ class DirectoryLock:
             f"{self._directory}: cannot be written ({error}). "
             "Check the disk's space and the directory's permissions."
         )
+
+
+def _read_holder(lock_file: int) -> str:
+    """Return which process holds a lock, as far as its file says."""
+    os.lseek(lock_file, _PROCESS_AT, os.SEEK_SET)
+    number = os.read(lock_file, _PROCESS_DIGITS).decode(errors="replace").strip()
+    return f"process {number}" if number.isdigit() else "another process"
 
 
 def _close_parents_files() -> None:

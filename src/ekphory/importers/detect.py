@@ -19,7 +19,7 @@ Format = Literal[
     "ekphory", "locomo", "jsonl", "documents", "text", "chatgpt", "claude", "mem0", "zep", "langmem"
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
-Look = Format | Literal["other JSON", "binary data"]
+Look = Format | Literal["other JSON", "binary data", "an empty list"]
 
 _LINES_SUFFIXES = (".jsonl", ".ndjson")
 _TELLING_KEYS: dict[str, Format] = {
@@ -44,6 +44,7 @@ _IN_LINES = ("ekphory", "mem0", "zep", "langmem")
 """Formats whose files may be called .jsonl, as our own records are."""
 _PROBED_LINES = 20
 _JSON_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{")
+_EMPTY_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\]\s*\Z")
 _OPENING_BYTES = 4096
 _PACKED_SUFFIXES = (".pdf", ".docx")
 _KNOWN = f"{', '.join(tree.DOCUMENT_SUFFIXES[:-1])} or {tree.DOCUMENT_SUFFIXES[-1]} file"
@@ -69,6 +70,8 @@ def choose_format(path: Path, wanted: str | None) -> Format:
         return "documents"
     _refuse_packed(path, wanted)
     look = find_look(path)
+    if look == "an empty list" and wanted != "text":
+        raise InvalidInput("path", str(path), "holds an empty list", "Export your data again.")
     chosen = next((name for name in FORMATS if name == wanted), None) or _choose_by_name(path, look)
     if chosen is None:
         raise InvalidInput(
@@ -150,6 +153,8 @@ def _choose_by_name(path: Path, look: Look) -> Format | None:
 def _find_look_of_stream(stream: io.BufferedReader) -> Look:
     if b"\0" in stream.peek(4096)[:4096]:
         return "binary data"
+    if _EMPTY_LIST.match(stream.peek(_OPENING_BYTES)[:_OPENING_BYTES]):
+        return "an empty list"
     if not (opening := source.looks_like_json(stream)):
         return "text"
     keys: set[str] = set()

@@ -108,6 +108,50 @@ def test_what_is_not_sure_enough_waits_for_somebody_to_look(read_by):
     assert memory.conflicts() == ()
 
 
+def scores(memory, **given):
+    return {hit.id: hit.score for hit in memory.search("Mara lives in Rome", now=NOW, **given)}
+
+
+def test_the_order_follows_what_is_not_sure_enough_as_far_as_it_is_likely(read_by, open_memory):
+    memory = read_by(WrittenReader({(ROME, OSLO): ("ends", 0.6)}))
+    add_both(memory)
+    memory.settle(timeout=30)
+    # Another handle reads it from the ledger.
+    with open_memory() as other:
+        alone, found = scores(other, superseded="ignore"), scores(other)
+        assert found["rome"] == pytest.approx(0.4 * alone["rome"])
+        assert found["oslo"] == pytest.approx(max(alone["oslo"], 0.6 * alone["rome"]))
+        assert found["oslo"] > found["rome"]
+        # It is neither told nor hidden, and a timeline does not know it.
+        assert superseded(other) == {"rome": None, "oslo": None}
+        assert set(scores(other, superseded="hide")) == {"rome", "oslo"}
+        assert [state.until for state in other.timeline("Mara lives in Rome")] == [None]
+        assert [entry.text for entry in other.profile()] == []
+    (conflict,) = memory.conflicts()
+    memory.unsupersede(revision=conflict.id)
+    assert scores(memory) == alone
+
+
+@pytest.mark.parametrize(
+    ("rome", "oslo"),
+    [
+        ({"role": "user"}, {"role": "assistant", "at": "2025-01-01"}),
+        ({}, {"at": "2024-01-01"}),
+        (
+            {"session": "s", "sequence": 1},
+            {"session": "t", "sequence": 1, "at": "2025-01-01"},
+        ),
+    ],
+)
+def test_the_order_follows_nothing_that_could_not_act(read_by, rome, oslo):
+    memory = read_by(WrittenReader({(ROME, OSLO): ("ends", 0.6)}))
+    memory.add(ROME, id="rome", at="2024-01-01", **rome)
+    memory.add(OSLO, id="oslo", **oslo)
+    memory.settle(timeout=30)
+    assert len(memory.conflicts()) == 1
+    assert scores(memory) == scores(memory, superseded="ignore")
+
+
 def test_what_was_set_aside_is_not_asked_again(read_by):
     reader = WrittenReader({(ROME, OSLO): ("ends", 0.5)})
     memory = read_by(reader)
@@ -154,6 +198,14 @@ def test_what_no_person_said_supersedes_nothing_that_a_person_said(read_by, give
     memory.settle(timeout=30)
     assert superseded(memory)["rome"] is None
     assert [each.newer for each in memory.conflicts()] == ["oslo"]
+
+
+@pytest.mark.parametrize("kind", ["restates", "excepts", "plans"])
+def test_what_no_person_said_does_nothing_else_to_what_a_person_said_either(kind):
+    row = [0.9 if each == kind else 0.0 for each in CHANGE_KINDS]
+    said, answered = record("a", at=EARLIER), record("b", role="assistant")
+    assert judge(row, StatementPair(said, answered), WrittenReader({})) is None
+    assert judge(row, StatementPair(answered, record("c")), WrittenReader({})).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -226,6 +278,25 @@ def test_what_is_longer_than_a_statement_is_not_compared(read_by):
     memory.add(OSLO, id="oslo", at="2025-01-01")
     memory.settle(timeout=30)
     assert reader.asked == []
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "compared"),
+    [
+        ("Beam 11: 53 mm", "Beam 12: 56 mm", False),
+        ("Order 4,700: 9 boxes", "Order 4,701: 8 boxes", False),
+        ("The rent is 800 euros", "The rent is 850 euros", True),
+        ("Doors open at 9:30", "Doors open at 10:15", True),
+        ("Beam 11: 53 mm", "Post 12: 56 mm", True),
+    ],
+)
+def test_items_of_a_series_are_not_compared(read_by, older, newer, compared):
+    reader = WrittenReader({})
+    memory = read_by(reader)
+    memory.add(older, at="2024-01-01")
+    memory.add(newer, at="2025-01-01")
+    memory.settle(timeout=30)
+    assert reader.asked == ([(older, newer)] if compared else [])
 
 
 def test_a_new_text_is_compared_anew(read_by):
@@ -366,6 +437,7 @@ def test_the_probabilities_decide(shares, decided):
         assert found is None
     else:
         assert (found.kind, found.state) == (decided[0], decided[2])
+        assert found.leans == (found.state == "conflict")
         assert found.probability == pytest.approx(decided[1])
 
 
@@ -391,9 +463,31 @@ def test_what_was_said_in_a_dialogue_supersedes_what_was_said_only_where_that_is
 ):
     reader = WrittenReader({})
     reader.thresholds = ChangeThresholds(acts=0.5, shows=0.25)
-    row = [probability if kind == "replaces" else 0.0 for kind in CHANGE_KINDS]
     pair = StatementPair(record("a", at=EARLIER, **older), record("b", **newer))
+    row = [probability if kind == "replaces" else 0.0 for kind in CHANGE_KINDS]
     assert judge(row, pair, reader).state == state
+    row = [probability if kind == "restates" else 0.0 for kind in CHANGE_KINDS]
+    assert (judge(row, pair, reader) is None) == (state == "conflict")
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "leans"),
+    [
+        ({}, {}, True),
+        (CAPTURED, CAPTURED, True),
+        (TURN, CAPTURED, True),
+        (TURN, TURN, False),
+        ({}, {"role": "assistant"}, False),
+        ({"role": "assistant"}, {}, True),
+        ({}, {"at": EARLIER}, False),
+    ],
+)
+def test_a_conflict_leans_where_only_its_probability_keeps_it_from_acting(older, newer, leans):
+    reader = WrittenReader({})
+    reader.thresholds = ChangeThresholds(acts=0.5, shows=0.25)
+    row = [0.4 if kind == "ends" else 0.0 for kind in CHANGE_KINDS]
+    pair = StatementPair(record("a", at=EARLIER, **older), record("b", **newer))
+    assert (judge(row, pair, reader).state, judge(row, pair, reader).leans) == ("conflict", leans)
 
 
 @pytest.mark.parametrize(

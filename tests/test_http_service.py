@@ -315,8 +315,11 @@ def test_after_failures_in_a_row_the_service_is_left_alone_until_a_trial_succeed
         with pytest.raises(ServiceError, match=said):
             transport.post({})
     time.time += 20.0
-    with pytest.raises(ServiceError, match=r"left alone for now\. It is tried again in 10\.0 s"):
+    with pytest.raises(
+        ServiceUnavailable, match=r"left alone for now\. It is tried again in 10\.0 s"
+    ) as raised:
         transport.post({})
+    assert not raised.value.sent
     assert len(wire.asked) == 4
     time.time += 10.0
     assert [transport.post({}), transport.post({})] == ["back", {}]

@@ -280,6 +280,12 @@ def test_a_profile_is_one_persons(open_memory):
     assert [entry.text for entry in memory.profile(user="mara")] == ["Likes tea"]
 
 
+def test_a_profile_holds_nothing_of_documents(memory):
+    memory.add("Likes tea", type="semantic")
+    memory.add("Tea is good for you", type="semantic", pool="reference_library")
+    assert [entry.text for entry in memory.profile()] == ["Likes tea"]
+
+
 def test_hits_with_what_supersedes_them_can_be_pickled(moved):
     moved.supersede("rome", by="bonn")
     result = moved.search("Mara lives in Rome", now=NOW)

@@ -412,10 +412,28 @@ def test_decisions_are_taken_back_with_the_memories(moved, tmp_path):
         assert states == ["undone", "undone"]
 
 
+def test_a_conflict_that_orders_hits_is_taken_back_as_one(moved, tmp_path):
+    (entry,) = [
+        each
+        for each in moved._engine.ledger.read().entries.values()
+        if each.revision.state == "active"
+    ]
+    doubtful = replace(entry, leans=True, revision=replace(entry.revision, state="conflict"))
+    moved._engine.ledger.append([doubtful])
+    moved.export(tmp_path / "home.jsonl")
+    with Memory(tmp_path / "other", project="home", embedder=HashEmbedder()) as other:
+        import_path(other, tmp_path / "home.jsonl")
+        (pair,) = other.revisions()
+        assert pair.revision.state == "conflict"
+        entries = other._engine.ledger.read().entries.values()
+        assert [each.orders for each in entries if each.revision.id == pair.revision.id] == [True]
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
         ({"kind": "improves"}, "kind"),
+        ({"leans": "a little"}, "leans"),
         ({"state": "sleeping"}, "state"),
         ({"older": 7}, "older"),
         ({"probability": "high"}, "probability"),

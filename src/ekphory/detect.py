@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 import threading
 import time
 import uuid
@@ -84,11 +85,13 @@ class Verdict:
         kind: What the newer one does.
         probability: That it does.
         state: Whether the decision acts, or waits for somebody to look.
+        leans: Whether the order of hits follows a conflict as far as it is likely.
     """
 
     kind: RevisionKind
     probability: float
     state: RevisionState
+    leans: bool = False
 
 
 def judge(
@@ -97,19 +100,29 @@ def judge(
     """Return what is decided on two memories from the probability of each kind; None for nothing.
 
     What a tool or an assistant said never acts on what a person said, and of two that nobody told
-    one after the other neither is the newer one.
+    one after the other neither is the newer one. A conflict that nothing but its probability keeps
+    from acting leans.
     """
     by_kind = dict(zip(CHANGE_KINDS, map(float, probabilities), strict=True))
     limits = reader.thresholds
     ended = sum(by_kind[kind] for kind in SUPERSEDING)
     first = max(SUPERSEDING, key=lambda kind: by_kind[kind])
-    if ended >= (ACTS_ON_TALK if _is_talk(pair) else limits.acts):
-        acts = _is_later(pair) and authority(pair.newer) >= authority(pair.older)
-        return Verdict(first, ended, "active" if acts else "conflict")
+    has_say = authority(pair.newer) >= authority(pair.older)
+    may_act = has_say and _is_later(pair)
+    acts_from = ACTS_ON_TALK if _is_talk(pair) else limits.acts
+    if ended >= acts_from:
+        return Verdict(first, ended, "active" if may_act else "conflict")
     for kind in _BESIDE:
-        if by_kind[kind] >= limits.acts:
+        if by_kind[kind] >= acts_from and has_say:
             return Verdict(kind, by_kind[kind], "active")
-    return Verdict(first, ended, "conflict") if ended >= limits.shows else None
+    if ended < limits.shows:
+        return None
+    return Verdict(
+        first,
+        ended,
+        "conflict",
+        leans=may_act and not (_is_turn(pair.older) and _is_turn(pair.newer)),
+    )
 
 
 def _is_later(pair: StatementPair) -> bool:
@@ -123,9 +136,13 @@ def _is_later(pair: StatementPair) -> bool:
 def _is_talk(pair: StatementPair) -> bool:
     """Return whether both are turns of dialogues, or captured without anybody's asking for it."""
     return all(
-        each.sequence is not None or {"class", "evidence"} <= each.metadata.keys()
+        _is_turn(each) or {"class", "evidence"} <= each.metadata.keys()
         for each in (pair.older, pair.newer)
     )
+
+
+def _is_turn(record: MemoryRecord) -> bool:
+    return record.sequence is not None
 
 
 _BESIDE: tuple[RevisionKind, ...] = ("restates", "excepts", "plans")
@@ -193,6 +210,21 @@ def exact_scope(record: MemoryRecord) -> Filter:
 def _is_statement(record: MemoryRecord) -> bool:
     is_short = len(record.text) <= LONGEST_STATEMENT
     return is_short and record.superseded_by is None and record.pool not in _NOT_COMPARED
+
+
+_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+
+
+def are_of_a_series(one: str, other: str) -> bool:
+    """Return whether two texts differ in two numbers or more, and in nothing else.
+
+    Then one of the numbers mostly names another item: "invoice 11, 40 euros", "invoice 12, 55
+    euros" (docs/LOG.md, 49).
+    """
+    if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
+        return False
+    numbers = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
+    return sum(first != second for first, second in numbers) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +434,11 @@ class ChangeDetector:
         others = self._store.fetch(sorted({each for found in nearest.values() for each in found}))
         for key, found in nearest.items():
             for other in found:
-                if other in others and _is_statement(others[other]):
+                if (
+                    other in others
+                    and _is_statement(others[other])
+                    and not are_of_a_series(records[key].text, others[other].text)
+                ):
                     each = _in_order((key, records[key]), (other, others[other]))
                     pairs[each.older_key, each.newer_key] = each
         asked = [
@@ -502,6 +538,7 @@ def _make_entry(each: _Pair, verdict: Verdict, *, decided_by: str, batch: str) -
         newer_key=each.newer_key,
         since=newer.at,
         until=until,
+        leans=verdict.leans,
     )
 
 

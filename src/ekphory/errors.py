@@ -111,5 +111,8 @@ class MissingExtra(EkphoryError, ImportError):
 
 def shorten(value: object) -> str:
     """Return `repr(value)`, cut to 80 characters so that an error never prints a whole text."""
-    shown = repr(value[:100]) if isinstance(value, str | bytes) else repr(value)
+    try:
+        shown = repr(value[:100]) if isinstance(value, str | bytes) else repr(value)
+    except RecursionError:
+        shown = f"a {type(value).__name__} that is nested too deeply"
     return shown if len(shown) <= 80 else shown[:77] + "..."

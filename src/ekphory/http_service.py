@@ -157,7 +157,7 @@ def _check_url(url: str) -> str:
     if not possible:
         shown = _CREDENTIALS.sub("//***@", str(url)).partition("?")[0]
         problem = "not an http(s) URL"
-        raise InvalidInput("url", shown, problem, "Give one like http://localhost:8080/v1.")
+        raise InvalidInput("url", shown, problem, "Give one like http://localhost:8080.")
     return url
 
 
@@ -376,7 +376,8 @@ class JsonTransport:
                 self._service.message(
                     "failed too often in a row and is left alone for now",
                     f"It is tried again in {wait:.1f} s. {_UNREACHED}",
-                )
+                ),
+                sent=False,
             )
         # JSON's text may hold surrogates; as bytes it must not
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")

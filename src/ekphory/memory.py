@@ -803,7 +803,7 @@ def _connect(
     Raises:
         InvalidInput: What is given cannot be used there.
     """
-    if not (isinstance(path, str) and path.lower().startswith(("http://", "https://"))):
+    if not is_server(path):
         if api_key is not None:
             problem = "a store has no key"
             raise InvalidInput("api_key", "***", problem, "Give it with a server's URL")
@@ -815,7 +815,12 @@ def _connect(
     from ekphory.remote import RemoteMemory
 
     key = api_key or read_settings().api_key
-    return RemoteMemory(path, api_key=key, scope=scope, preset=given["preset"])
+    return RemoteMemory(str(path), api_key=key, scope=scope, preset=given["preset"])
+
+
+def is_server(path: str | Path) -> bool:
+    """Return whether a path is the URL of a server, which has its own models."""
+    return isinstance(path, str) and path.lower().startswith(("http://", "https://"))
 
 
 def _traced(add: Callable[[], WriteReport]) -> WriteReport:

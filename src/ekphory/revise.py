@@ -22,6 +22,7 @@ from ekphory.store.ledger import LedgerEntry
 from ekphory.store.protocol import CURRENT
 from ekphory.types import (
     EPOCH,
+    REFERENCE_POOLS,
     SUPERSEDING,
     MemoryRecord,
     MemoryType,
@@ -291,7 +292,7 @@ def timeline(engine: Engine, scope: Scope, ids: Sequence[str], *, k: int) -> tup
     ordered = sorted(records, key=lambda key: ids.index(records[key].id))
     rows = snapshot.rows_of(np.array(ordered, np.int64))
     rows = rows[rows >= 0]
-    links = engine.links.of(snapshot)
+    links = engine.links.of(snapshot).acting()
     groups = links.joined_to(rows.tolist())
     group = groups[0] if groups else rows[:1].tolist()
     keys = snapshot.columns.key[group].tolist()
@@ -342,7 +343,7 @@ def profile(
     """Return the lasting facts and preferences that hold, the most important first."""
     check_count("k", k)
     snapshot = engine.snapshots.of(scope.predicate())
-    columns, links = snapshot.columns, engine.links.of(snapshot)
+    columns, links = snapshot.columns, engine.links.of(snapshot).acting()
     at = to_microseconds(now)
     lasting = (columns.type == "semantic") & snapshot.alive(at) & (columns.at <= at)
     rows = [row for row in np.flatnonzero(lasting).tolist() if _holds(row, links)]
@@ -371,7 +372,8 @@ def _holds(row: int, links: RevisionLinks) -> bool:
 
 def _is_of(record: MemoryRecord, user: str | None) -> bool:
     """Return whether a person said it, and one of the user's memories holds it."""
-    return user in (None, record.user) and authority(record) == BY_A_PERSON
+    said = authority(record) == BY_A_PERSON and record.pool not in REFERENCE_POOLS
+    return said and user in (None, record.user)
 
 
 def _is_told_again(row: int, kept: Mapping[int, MemoryRecord], links: RevisionLinks) -> bool:

@@ -322,6 +322,8 @@ def _by_memory(
 def revision_content(entry: LedgerEntry) -> dict[str, Any]:
     """Return a decision in the form that JSON has; moments as ISO 8601 in UTC."""
     content = asdict(entry.revision) | {"since": entry.since, "until": entry.until}
+    if entry.leans:
+        content["leans"] = True
     del content["id"]  # it is made of the rows, which are others where it is taken back
     return {name: to_plain_data(value) for name, value in content.items()}
 
@@ -417,6 +419,8 @@ def _check_revision(given: object) -> Mapping[str, Any]:
     probability = given.get("probability")
     if isinstance(probability, bool) or not isinstance(probability, int | float):
         raise _refusal("probability", probability, "must be a number")
+    if not isinstance(given.get("leans", False), bool):
+        raise _refusal("leans", given["leans"], "must be true or false")
     moments = {
         name: None if given.get(name) is None else to_utc(given[name], field=name)
         for name in _REVISION_MOMENTS
@@ -531,6 +535,7 @@ def _make_entry(
         newer_key=newer_key,
         since=given["since"],
         until=given["until"],
+        leans=given.get("leans", False),
     )
 
 

@@ -205,7 +205,8 @@ class WriteReport:
         added: Number of memories written and durable.
         skipped: Number of records that were already there, or held nothing but recalled memories.
         failed: The records that were refused, each with its reason.
-        ids: Ids of the added memories, in input order.
+        ids: Ids of the memories that one commit wrote (`add_messages`, `add_exported`), in input
+            order; `add_many` reads records as they come, and lists none.
         sampled: Ids of those of more than 60,000 characters. Their whole text is stored and
             searched by words, and of their windows 64 are searched by meaning.
     """

@@ -9,9 +9,10 @@ from tests.services.wire import Reply, running_service, says
 from ekphory import Memory
 from ekphory.capture import Entity
 from ekphory.capture.services import (
+    LEAST_LABEL,
+    EmbedderLabelScorer,
     HttpEntityFinder,
     HttpLabelScorer,
-    RerankerLabelScorer,
     find_labels,
 )
 from ekphory.errors import ServiceError
@@ -70,12 +71,15 @@ def test_an_answer_without_a_score_of_each_label_is_an_error(service, answer):
         HttpLabelScorer(service.host).score_labels([TEXT], ["health"])
 
 
-def test_the_bundled_reranker_reads_all_texts_for_each_label():
+def test_the_bundled_embedder_tells_which_labels_fit_which_texts():
     texts = ["The garden needs water every evening in July", "The tax form is due on Friday"]
-    rows = RerankerLabelScorer().score_labels(texts, ["the garden", "taxes"])
-    garden, taxes = zip(*rows, strict=True)
-    assert garden[0] > garden[1]
-    assert taxes[1] > taxes[0]
+    rows = EmbedderLabelScorer().score_labels(texts, ["the garden", "taxes"])
+    assert [[score >= LEAST_LABEL for score in row] for row in rows] == [
+        [True, False],
+        [False, True],
+    ]
+    assert EmbedderLabelScorer().score_labels([], ["taxes"]) == []
+    assert EmbedderLabelScorer().score_labels(["x"], []) == [[]]
 
 
 def test_a_capture_asks_the_services_that_the_environment_names(

@@ -14,13 +14,14 @@ from ekphory.filters.lance_sql import matches
 from ekphory.frameworks.langgraph import (
     EkphoryStore,
     ItemSpace,
+    check_item,
     decode_id,
     encode_namespace,
     extract_text,
     fits,
 )
 from ekphory.scope import Scope
-from ekphory.types import EPOCH, MemoryRecord
+from ekphory.types import EPOCH, MemoryRecord, now_utc
 
 NOTES = ("notes", "mara")
 
@@ -357,6 +358,22 @@ def test_the_text_that_is_searched_is_that_of_the_named_fields(value, fields, te
 def test_more_text_than_a_memory_holds_is_refused_with_the_remedy():
     with pytest.raises(InvalidInput, match=r"has 1,000,001 characters.*index="):
         extract_text({"a": "x" * 1_000_001}, ("$",))
+
+
+def test_a_value_that_is_nested_too_deeply_is_refused():
+    value = {"a": "leaf"}
+    for _ in range(5_000):
+        value = {"a": value}
+    with pytest.raises(InvalidInput, match="cannot be kept"):
+        check_item(PutOp(NOTES, "deep", value), name="x", fields=("$",), now=now_utc())
+
+
+def test_fields_to_search_that_are_one_text_are_refused_with_the_remedy():
+    op = PutOp(NOTES, "one", {"text": "tea"}, index="text")
+    with pytest.raises(
+        InvalidInput, match=r"index='text': must be a list of fields. Give \['text'\]"
+    ):
+        check_item(op, name="x", fields=("$",), now=now_utc())
 
 
 # Few characters, so that labels often share their beginnings; all that paths and ids are made of.

@@ -3,11 +3,13 @@
 import asyncio
 import hashlib
 import uuid
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
 from tests.cases import read_tables
 from tests.importers.foreign_exports import copied
+from tests.server.running import running_server
 
 from ekphory.errors import FilterError, InvalidInput, StoreClosed
 from ekphory.frameworks.mem0 import AsyncMemory, Memory
@@ -284,3 +286,10 @@ def test_what_was_imported_from_mem0_is_found_as_mem0_had_it(mem0, open_memory, 
     assert found["created_at"] == "2025-09-01T15:30:00.123456+00:00"
     assert found["metadata"]["tags"] == ["seat", "train"]
     assert (found["run_id"], found["actor_id"]) == ("trip-1", "Mara")
+
+
+@pytest.mark.slow
+def test_a_server_keeps_the_memories_with_models_of_its_own(store_path):
+    with running_server(store_path) as server, closing(Memory(path=server.url)) as memory:
+        memory.add("I am a vegetarian", user_id="mara")
+        assert texts(memory.get_all(filters={"user_id": "mara"})) == ["I am a vegetarian"]

@@ -200,6 +200,48 @@ def test_a_pause_lasts_until_its_end(run, open_memory, folder, state):
     assert run("prompt", asked) != ""
 
 
+def test_what_is_said_while_paused_is_not_captured_later(run, open_memory, folder, state, tmp_path):
+    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
+    state.pause(datetime.now(UTC) + timedelta(hours=1))
+    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
+    state.pause(None)
+    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
+    capture_waiting(state, open_memory)
+    assert last(state).did == "nothing new"
+    with open_memory(project=str(folder)) as memory:
+        assert memory.count() == 0
+
+
+def test_what_is_said_in_a_folder_that_is_left_out_is_not_captured_elsewhere(
+    run, open_memory, folder, state, tmp_path
+):
+    left_out = tmp_path / "private"
+    left_out.mkdir()
+    (left_out / ".ekphoryignore").touch()
+    sent = {"messages": OPENCODE_LINES}
+    run("turn-end", end_payload("opencode", folder=left_out, **sent), host="opencode")
+    run("turn-end", end_payload("opencode", folder=folder, **sent), host="opencode")
+    capture_waiting(state, open_memory)
+    with open_memory(project=str(folder)) as memory:
+        assert memory.count() == 0
+
+
+def test_a_pinned_rule_is_told_with_the_first_prompt_of_a_session(run, open_memory, folder):
+    with open_memory(project=str(folder)) as memory:
+        memory.add_rule("Answer in metric units")
+    asked = prompt_payload("claude-code", folder=folder, prompt="How tall is the tower?")
+    assert "Answer in metric units" in run("prompt", asked)
+    assert run("prompt", asked) == ""
+
+
+def test_what_two_memories_say_alike_is_told_once(run, open_memory, folder, state):
+    with open_memory(project=str(folder)) as memory:
+        memory.add("The deploy script is bin/ship")
+        memory.add("The deploy script is bin/ship", pool="agent_mistakes")
+    run("prompt", prompt_payload("claude-code", folder=folder, prompt="the deploy script"))
+    assert last(state).did == "recalled 1 of 1"
+
+
 def test_a_helpers_session_is_left_out(run, folder, state):
     asked = prompt_payload("claude-code", folder=folder, prompt="x") | {"agent_id": "a7"}
     assert run("prompt", asked) == ""
@@ -220,6 +262,7 @@ def test_claude_codes_hook_that_cursor_runs_leaves_it_to_cursors(run, folder, st
         ("# a comment\nsecret/\n", "secret", True),
         ("secret/\n", "secret/deep", True),
         ("secret/\n", "src", False),
+        ("# a comment alone\n", "src", False),
     ],
 )
 def test_a_folder_is_left_out_by_a_file(folder, content, below, ignored):
@@ -231,6 +274,9 @@ def test_a_folder_is_left_out_by_a_file(folder, content, below, ignored):
 
 def test_messages_that_name_an_ignored_path_are_left_out():
     assert names_ignored("look at `config/.env`, please", [".env"])
+    assert names_ignored("Ida's pay is in finance/payroll.csv", ["finance/"])
+    assert names_ignored("see /srv/app/finance/2026/payroll.csv", ["finance"])
+    assert not names_ignored("see refinance/payroll.csv", ["finance/"])
     assert not names_ignored("look at config/app.toml", [".env"])
 
 

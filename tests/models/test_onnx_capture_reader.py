@@ -54,6 +54,13 @@ def test_a_message_is_read_behind_the_ends_of_the_two_before_it(tokenizer, layou
     assert window.tokens.ids[window.begins :][: len(window.offsets)] == window.tokens.ids[-4:-1]
 
 
+def test_before_the_first_message_a_greeting_is_read(tokenizer, layout):
+    (window,) = layout.windows([DialogueMessage("user", "We use tabs")])
+    assert shown(tokenizer, window) == (
+        "[CLS] user : hi assistant : hello! what are we doing? [SEP] user : we use tabs [SEP]"
+    )
+
+
 def test_of_a_long_message_before_the_end_is_read(tokenizer, layout):
     messages = [DialogueMessage("user", "start " * 200 + "the end"), DialogueMessage("user", "yes")]
     (window,) = layout.windows(messages, since=1)

@@ -73,6 +73,12 @@ def test_scores_are_the_logits_of_each_passage_calibrated(reranker):
         reranker.score(RerankQuery("q", instruction="Find cities"), [RerankPassage("a")])
 
 
+@pytest.mark.parametrize("text", ["", "  \n", "...", "?!", "🐕"])
+def test_a_passage_without_a_letter_or_a_digit_answers_nothing(reranker, text):
+    said, nothing = reranker.score(QUERY, [RerankPassage("a cat"), RerankPassage(text)])
+    assert nothing < 1e-6 < said
+
+
 def test_without_a_calibration_scores_are_the_sigmoid_of_the_logits(tmp_path):
     # A column of logits is as good as a row.
     reranker = OnnxReranker(write_overlap_reranker(tmp_path, shape=(-1, 1)))

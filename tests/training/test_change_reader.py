@@ -11,7 +11,11 @@ from ekphory.testing import HashEmbedder
 from ekphory_lab.training.asked_state import fit_past_weights, learn_asked_state, measure_past
 from ekphory_lab.training.change_topics import read_topics
 from ekphory_lab.training.changes import StateQuestion, pairs_for, read_scenarios
-from ekphory_lab.training.near_turns import as_conversations, near_each, near_turns
+from ekphory_lab.training.near_turns import (
+    as_conversations,
+    near_each,
+    near_turns,
+)
 
 SCENARIO = """== update: where somebody lives
 a 2024-02-11 Mara: I live in Rome
@@ -88,6 +92,17 @@ def test_memories_of_written_stores_are_paired_with_what_lies_near_in_two_of_the
         ("the red oven", "my tea"),
         ("my tea", "a red oven"),
     }
+
+
+def test_memories_of_a_store_that_are_related_are_no_pair_that_changes_nothing(tmp_path):
+    store = (
+        "== update: oven\na 2024-01-01 user: the red oven\nb 2024-03-01 user: a red oven\n"
+        "c 2024-04-01 user: the oven is warm\na>b restates\n"
+    )
+    (tmp_path / "stores.txt").write_text(store, encoding="utf-8")
+    pairs = near_each(as_conversations(read_scenarios(tmp_path)), HashEmbedder(), each=8)
+    texts = {(pair.older.text, pair.newer.text) for pair, _ in pairs}
+    assert texts == {("the red oven", "the oven is warm"), ("a red oven", "the oven is warm")}
 
 
 def test_of_the_unrelated_pairs_of_a_scenario_some_are_taken_always_the_same(tmp_path):

@@ -15,15 +15,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
+import numpy as np
+
 from ekphory.config import Settings
-from ekphory.errors import InvalidInput, ModelError, ServiceError
+from ekphory.errors import InvalidInput, ServiceError
 from ekphory.http_service import JsonTransport, Service, complete_url
 from ekphory.models.captures import ENTITY_KINDS, EntityKind
 from ekphory.models.chat import Chat, ChatMessage, ChatOptions
-from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
+from ekphory.models.embedder import EmbeddingModel, FloatMatrix
+from ekphory.models.late_bound import read_passages
+from ekphory.models.onnx_embedder import load_bundled
+from ekphory.models.reranker import PlattScaling
 from ekphory.prompting.injection import find_injection
+from ekphory.retrieval.calibration import FITTED, read_fitted, require_models
 
 LEAST_LABEL = 0.5
+LABELS_KIND = "labels"
+LABELS_FILE = FITTED / "labels.json"
 """From this probability on a text gets a label."""
 MOST_LABELS = 100
 LEAST_ENTITY = 0.7
@@ -145,23 +153,42 @@ class HttpLabelScorer:
             raise self._service.error("did not answer a score of each label") from error
 
 
-class RerankerLabelScorer:
-    """The bundled reranker, asked what is said about a label."""
+class EmbedderLabelScorer:
+    """The bundled embedder: how near a text lies to a label.
+
+    The cosine becomes the probability that one of six labels fits by a logistic curve, which
+    `ekphory train labels` fits.
+    """
 
     def score_labels(self, texts: Sequence[str], labels: Sequence[str]) -> list[list[float]]:
         """Return of each text the probability of each label.
 
         Raises:
-            ModelError: The installation has no reranker.
+            ModelError: The installation has another embedder than the curve is fitted for.
         """
-        reader = bundled_reranker()
-        if reader is None:
-            problem = "This installation has no reranker, which reads labels."
-            raise ModelError(f"{problem} Reinstall ekphory.")
-        passages = [RerankPassage(text) for text in texts]
-        questions = [RerankQuery(f"What is said about {label}?") for label in labels]
-        scores = [reader.score(question, passages) for question in questions]
-        return [list(map(float, row)) for row in zip(*scores, strict=True)]
+        embedder = load_bundled()
+        curve = _label_curve(embedder.identity.model_id)
+        rows = curve.probabilities(label_cosines(texts, labels, embedder).ravel())
+        return [list(map(float, row)) for row in rows.reshape(len(texts), len(labels))]
+
+
+def label_cosines(
+    texts: Sequence[str], labels: Sequence[str], embedder: EmbeddingModel
+) -> FloatMatrix:
+    """Return the cosine of each text and label, shape (texts, labels)."""
+    # Neither reads an empty list.
+    if not texts or not labels:
+        return np.empty((len(texts), len(labels)), np.float32)
+    passages, queries = read_passages(embedder, texts).content, embedder.encode_query(labels)
+    lengths = np.linalg.norm(passages, axis=1)[:, None] * np.linalg.norm(queries, axis=1)
+    return np.asarray(passages @ queries.T / lengths, np.float32)
+
+
+@lru_cache(1)
+def _label_curve(embedder: str) -> PlattScaling:
+    file = read_fitted(LABELS_FILE, kind=LABELS_KIND)
+    require_models(file, {"embedder": embedder})
+    return PlattScaling(**file.values)
 
 
 def configured_entity_finder(settings: Settings) -> EntityFinder | None:
@@ -172,9 +199,9 @@ def configured_entity_finder(settings: Settings) -> EntityFinder | None:
 
 
 def configured_label_scorer(settings: Settings) -> LabelScorer:
-    """Return the service that `EKPHORY_LABEL_URL` names, or the bundled reranker."""
+    """Return the service that `EKPHORY_LABEL_URL` names, or the bundled embedder."""
     if settings.label_url is None:
-        return RerankerLabelScorer()
+        return EmbedderLabelScorer()
     return _label_service(settings.label_url, api_key=settings.label_api_key)
 
 

@@ -280,9 +280,14 @@ def pause_hooks(
         typer.Option("--for", metavar="SPAN", help="Such as 30m, 2h or 1d; else until resumed."),
     ] = None,
 ) -> None:
-    """Let all hooks do nothing for a while: no recall, no capture."""
+    """Let all hooks do nothing for a while: no recall, and what is said meanwhile is not kept."""
+    from ekphory.hooks.running import capture_waiting
+
     until = datetime.now(UTC) + (timedelta(days=36_500) if span is None else _read_span(span))
-    _find_state(where).pause(until)
+    state = _find_state(where)
+    # What was noted before is kept first: later it could not be told from what is said meanwhile.
+    capture_waiting(state, _opener(where))
+    state.pause(until)
     shown = f"Paused until {until:%Y-%m-%d %H:%M} UTC." if span else "Paused until `hook resume`."
     print_result(output, {"paused_until": until.isoformat()}, shown)
 

@@ -396,12 +396,15 @@ def check_item(op: PutOp, *, name: str, fields: Sequence[str], now: datetime) ->
     """
     if not isinstance(op.value, Mapping):
         raise InvalidInput("value", op.value, "must be a mapping", 'Give {"text": "…"}')
+    if isinstance(op.index, str):
+        raise InvalidInput("index", op.index, "must be a list of fields", f"Give [{op.index!r}]")
     searched = fields if op.index is None else op.index or ()
+    kept = _to_json(op.value)  # refuses what is nested too deeply to be read
     return NewItem(
         id=name,
         path=encode_namespace(op.namespace),
         text=extract_text(op.value, searched),
-        value=_to_json(op.value),
+        value=kept,
         minutes=_check_minutes(op.ttl),
         at=now,
     )

@@ -37,6 +37,7 @@ from ekphory.filters.tree import (
 )
 from ekphory.importers.memory_products import from_scalars, stored_name, to_scalars
 from ekphory.memory import Memory as Store
+from ekphory.memory import is_server
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_configured_embedder, load_configured_reranker, load_embedder
 from ekphory.models.reranker import RerankingModel
@@ -370,7 +371,8 @@ class Memory:
 
     Args:
         config: A configuration of mem0. Its models and stores are not used, and a warning says so.
-        path: Directory of the store, or a Lance URI; None for `EKPHORY_STORE`, or the default.
+        path: Directory of the store, a Lance URI or a server's URL; None for `EKPHORY_STORE`, or
+            the default.
         org, project: What is written and read belongs to these; None leaves it open.
         embedder: None for that of `EKPHORY_EMBEDDER`, else the bundled one.
         reranker: None for that of `EKPHORY_RERANKER`, else the bundled one.
@@ -392,8 +394,11 @@ class Memory:
         settings = read_settings()
         self._path = settings.store if path is None else path
         _warn_of_unused(config, self._path)
-        self._embedder = embedder or load_configured_embedder(settings) or load_embedder()
-        self._reranker = reranker or load_configured_reranker(settings)
+        self._embedder = embedder
+        self._reranker: RerankingModel | str | None = reranker
+        if not is_server(self._path):
+            self._embedder = embedder or load_configured_embedder(settings) or load_embedder()
+            self._reranker = reranker or load_configured_reranker(settings) or "none"
         self._bound = Scope(org=org, project=project)
         self._all = self._open(self._bound)
         self._is_closed = False
@@ -662,9 +667,7 @@ class Memory:
 
     def _open(self, scope: Scope) -> Store:
         names = {name: getattr(scope, name) for name in SCOPE_FIELDS}
-        return Store(
-            self._path, **names, embedder=self._embedder, reranker=self._reranker or "none"
-        )
+        return Store(self._path, **names, embedder=self._embedder, reranker=self._reranker)
 
     def _get_existing(self, memory_id: str) -> MemoryRecord:
         try:

@@ -270,7 +270,12 @@ def _is_ours(entry: object) -> bool:
         return False
     told = [entry, *(each for each in entry.get("hooks", ()) if isinstance(each, Mapping))]
     for each in told:
-        words = [*shlex.split(str(each.get("command", ""))), *map(str, each.get("args", ()))]
+        command = str(each.get("command", ""))
+        try:
+            words = shlex.split(command)
+        except ValueError:  # somebody else's, for another shell
+            words = command.split()
+        words += map(str, each.get("args", ()))
         if "ekphory" in " ".join(words) and words.count("run") and _MARK in words:
             return True
     return False

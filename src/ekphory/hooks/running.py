@@ -32,6 +32,7 @@ from ekphory.hooks.transcripts import read_lines, read_transcript
 from ekphory.memory import Memory
 from ekphory.models.captures import MOST_REACHED, bundled_capture_reader
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
+from ekphory.retrieval.stages.shape import is_pinned
 from ekphory.scope import DEFAULT_NAME
 from ekphory.types import Hit
 
@@ -114,11 +115,10 @@ def is_ignored(folder: Path) -> bool:
     file = _find_ignore_file(folder)
     if file is None:
         return False
-    patterns = read_patterns(file)
     below = folder.relative_to(file.parent).as_posix()
-    return not patterns or any(
+    return not file.read_bytes().strip() or any(
         pattern in ("*", "/") or fnmatch.fnmatch(f"{below}/", f"{pattern.rstrip('/')}/*")
-        for pattern in patterns
+        for pattern in read_patterns(file)
     )
 
 
@@ -144,13 +144,16 @@ def read_patterns(file: Path) -> list[str]:
 
 
 def names_ignored(text: str, patterns: Sequence[str]) -> bool:
-    """Return whether a text names a path that one of the patterns matches."""
+    """Return whether a text names a path that one of the patterns matches, or one below it."""
     words = [word.strip("`'\"(),;:") for word in text.split()]
+    named = [pattern.rstrip("/") for pattern in patterns]
     return any(
-        fnmatch.fnmatch(word, pattern) or fnmatch.fnmatch(word, f"*/{pattern}")
+        fnmatch.fnmatch(word, f"{before}{pattern}{behind}")
         for word in words
         if "." in word or "/" in word
-        for pattern in patterns
+        for pattern in named
+        for before in ("", "*/")
+        for behind in ("", "/*")
     )
 
 
@@ -198,7 +201,11 @@ class HookRun:
 
     def _act(self, given: HookPayload, scope: HookScope) -> tuple[str, str]:
         """Return what was done, in words, and what the host is told."""
+        if why := self._left_to_others(given):
+            return why, ""
         if why := self._left_out(given):
+            if self.event not in ("prompt", "session-start"):
+                self._pass_over(given)
             return why, ""
         if self.event == "prompt":
             return self._recall(given, scope)
@@ -206,15 +213,29 @@ class HookRun:
             return "noted", ""
         return self._keep(given, scope), ""
 
-    def _left_out(self, given: HookPayload) -> str:
-        """Return why nothing is to be done; empty where something is."""
+    def _left_to_others(self, given: HookPayload) -> str:
+        """Return why this is another hook's, or nobody's; empty where it is not."""
         if os.environ.get("CURSOR_VERSION") and self.host.name == "claude-code":
             return "left to Cursor's own hook"
         if given.is_of_a_helper:
             return "left out: it is not the user's session"
+        return ""
+
+    def _left_out(self, given: HookPayload) -> str:
+        """Return why nothing is to be kept or recalled; empty where something is."""
         if self.state.paused_until() is not None:
             return "paused"
         return f"left out by {IGNORE_FILE}" if is_ignored(given.folder) else ""
+
+    def _pass_over(self, given: HookPayload) -> None:
+        """Note that what was said until now is not to be captured later either."""
+        if given.messages is not None:
+            messages = list(read_lines(given.messages))
+        elif given.transcript is not None and given.transcript.is_file():
+            messages = read_transcript(given.transcript)
+        else:
+            return
+        self.state.note_captured(self.host.name, given.session, name_messages(messages))
 
     def _recall(self, given: HookPayload, scope: HookScope) -> tuple[str, str]:
         asked = given.prompt[:_LONGEST_PROMPT].strip()
@@ -224,17 +245,23 @@ class HookRun:
         found = []
         for each in ({"project": scope.project}, {"project": DEFAULT_NAME, "user": scope.user}):
             with self.open_store(org=self.org, **each) as memory:
-                result = memory.search(asked, k=MOST_RECALLED, min_score=self.least_probability)
+                result = memory.search(asked, k=2 * MOST_RECALLED)
             hits = tuple(
                 hit
                 for hit in result.hits
-                if hit.id not in known
+                if (hit.score >= self.least_probability or is_pinned(hit.memory))
+                and hit.id not in known
                 and hit.memory.session != given.session
                 and hit.text not in given.prompt
             )
             found.append(replace(result, hits=hits))
-        best = sorted((hit for result in found for hit in result.hits), key=lambda hit: -hit.score)
-        best = self._find_relevant(asked, best[:MOST_RECALLED])
+        by_text = {hit.text: hit for result in reversed(found) for hit in reversed(result.hits)}
+        rules = [hit for hit in by_text.values() if is_pinned(hit.memory)]
+        best = sorted(
+            (hit for hit in by_text.values() if not is_pinned(hit.memory)),
+            key=lambda hit: -hit.score,
+        )
+        best = rules + self._find_relevant(asked, best[:MOST_RECALLED])
         chosen = replace(found[0], hits=tuple(best), abstained=not best)
         block = chosen.prompt_block(MOST_TOKENS)
         shown = [hit.id for hit in block.included]

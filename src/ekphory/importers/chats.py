@@ -87,7 +87,7 @@ _MEMORY_LINE = re.compile(r"[ \t]*\d+\.\s*(?:\[(\d{4}-\d\d-\d\d)\][.:]?\s*)?(\S.
 def part_memories(text: str, source: str, owner: str) -> Iterator[AttachedText]:
     """Part a list of memories, a numbered line each, perhaps dated; another text stays whole."""
     whole = text.strip()
-    lines = [_MEMORY_LINE.fullmatch(line) for line in whole.split("\n")]
+    lines = [_MEMORY_LINE.fullmatch(line) for line in whole.split("\n") if line.strip()]
     if len(lines) > 1 and not all(lines):
         yield AttachedText(owner, "memories", text, source, pool=DEFAULT_POOL)
         return

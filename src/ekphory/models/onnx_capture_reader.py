@@ -61,6 +61,14 @@ KINDS = OUTCOMES + MOST_REACHED + 1
 TAG_COUNT = 1 + 2 * len(SPAN_KINDS)
 
 
+OPENING = (
+    DialogueMessage("user", "hi"),
+    DialogueMessage("assistant", "Hello! What are we doing?"),
+)
+"""Read before the first message of a dialogue: the model knows few beginnings, and takes what is
+said there for a greeting."""
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """A part of a message as the model reads it.
@@ -93,7 +101,7 @@ class CaptureLayout:
             yield from self._windows_of(place, messages)
 
     def _windows_of(self, place: int, messages: Sequence[DialogueMessage]) -> Iterator[Window]:
-        before = messages[max(0, place - MOST_REACHED) : place]
+        before = messages[max(0, place - MOST_REACHED) : place] or OPENING
         room = TOKENS_BEFORE[len(TOKENS_BEFORE) - len(before) :]
         context = [
             token

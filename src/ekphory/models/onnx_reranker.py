@@ -233,6 +233,8 @@ def check_order(model: LocalReranker) -> None:
 # The reranker.
 
 _LOGITS = "logits"
+_LOGIT_OF_NOTHING = -30.0
+"""Of a passage without a letter or a digit."""
 
 
 class OnnxReranker(JudgingReranker):
@@ -298,6 +300,9 @@ class OnnxReranker(JudgingReranker):
         tokenise = partial(self._layout.pairs_with, asked)
         BatchedRun(self._workers, tokenise, self._run).fill(logits, passages)
         check_finite(logits, model=repr(self))
+        # The model never saw a text that says nothing, and takes it for an answer.
+        says_nothing = [not any(map(str.isalnum, passage.text)) for passage in passages]
+        logits[np.array(says_nothing, np.bool_)] = _LOGIT_OF_NOTHING
         return Judgement(self._scaling.probabilities(logits), logits)
 
     def _run(self, pairs: Sequence[PairTokens]) -> RelevanceScores:

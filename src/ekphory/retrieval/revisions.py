@@ -1,10 +1,10 @@
-"""The revisions that act within one snapshot, by row, and how they are kept up to date."""
+"""The revisions that order hits within one snapshot, by row, and how they are kept up to date."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +20,7 @@ FOREVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class RevisionLink:
-    """One revision that acts, between two rows of a snapshot.
+    """One revision that acts or leans, between two rows of a snapshot.
 
     Attributes:
         older, newer: The rows.
@@ -29,6 +29,7 @@ class RevisionLink:
         until: When an exception ends; the end of time where nothing says so.
         newer_id: Id of the newer memory.
         revision: Id of the decision.
+        acts: Whether it is sure enough to act; else it only orders.
     """
 
     older: int
@@ -39,11 +40,12 @@ class RevisionLink:
     until: int
     newer_id: str
     revision: str
+    acts: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionLinks:
-    """The revisions that act within one snapshot, from the earliest newer memory on.
+    """The revisions that order hits within one snapshot, from the earliest newer memory on.
 
     Attributes:
         links: All of them.
@@ -55,15 +57,15 @@ class RevisionLinks:
 
     @classmethod
     def of(cls, entries: Iterable[LedgerEntry], snapshot: ScopeSnapshot) -> RevisionLinks:
-        """Return those of the entries that act on rows of a snapshot.
+        """Return those of the entries that act or lean on rows of a snapshot.
 
         Args:
             entries: Of the ledger, of any scope.
             snapshot: What is seen; a memory that is not in it neither acts nor is acted on.
         """
-        active = [entry for entry in entries if entry.revision.state == "active"]
-        older = snapshot.rows_of(np.array([entry.older_key for entry in active], np.int64))
-        newer = snapshot.rows_of(np.array([entry.newer_key for entry in active], np.int64))
+        ordering = [entry for entry in entries if entry.orders]
+        older = snapshot.rows_of(np.array([entry.older_key for entry in ordering], np.int64))
+        newer = snapshot.rows_of(np.array([entry.newer_key for entry in ordering], np.int64))
         links = [
             RevisionLink(
                 int(old),
@@ -74,17 +76,26 @@ class RevisionLinks:
                 FOREVER if entry.until is None else to_microseconds(entry.until),
                 entry.revision.newer,
                 entry.revision.id,
+                entry.revision.state == "active",
             )
-            for entry, old, new in zip(active, older, newer, strict=True)
+            for entry, old, new in zip(ordering, older, newer, strict=True)
             if old >= 0 and new >= 0
         ]
         at = snapshot.columns.at
         links.sort(key=lambda link: (at[link.newer], link.newer, link.older))
+        return cls._by_row(links)
+
+    @classmethod
+    def _by_row(cls, links: Sequence[RevisionLink]) -> RevisionLinks:
         by_row: dict[int, list[int]] = {}
         for place, link in enumerate(links):
             by_row.setdefault(link.older, []).append(place)
             by_row.setdefault(link.newer, []).append(place)
         return cls(tuple(links), by_row)
+
+    def acting(self) -> RevisionLinks:
+        """Return those that act, without what only orders."""
+        return self._by_row([link for link in self.links if link.acts])
 
     def of_rows(self, rows: Iterable[int]) -> list[RevisionLink]:
         """Return the links that name any of these rows, in order."""
@@ -92,11 +103,11 @@ class RevisionLinks:
         return [self.links[place] for place in sorted(places)]
 
     def successor(self, row: int) -> RevisionLink | None:
-        """Return the last link that supersedes a row, unless the row's state was told again."""
+        """Return the last link that acts and supersedes a row; None where it stands."""
         found = [
-            self.links[place]
-            for place in self.by_row.get(row, ())
-            if self.links[place].older == row and self.links[place].kind in SUPERSEDING
+            link
+            for link in (self.links[place] for place in self.by_row.get(row, ()))
+            if link.older == row and link.kind in SUPERSEDING and link.acts
         ]
         return found[-1] if found else None
 

@@ -24,7 +24,7 @@ from ekphory.recorded_searches import RecordedIn, RecordedSearch
 from ekphory.retrieval.pipeline import Pipeline, StageDescription, describe
 from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.presets import preset as find_preset
-from ekphory.retrieval.stages.shape import PINNED, RULES
+from ekphory.retrieval.stages.shape import is_pinned
 from ekphory.scope import DEFAULT_NAME, Scope, get_owner
 from ekphory.search import MOST_HITS, NEWEST, SearchResult
 from ekphory.service.episodes import FACETS, Selection, Uids, around
@@ -159,7 +159,7 @@ def _moved(hit: Hit, now: datetime) -> Iterator[_Told]:
             yield "weight", f"{_how_far(hit.scores[name])}: {because(hit, now)}."
     if "reranker" in hit.scores:
         yield "reranker", f"The reranker gives it {hit.scores['reranker']:.2f}."
-    if hit.memory.pool == RULES and hit.memory.metadata.get(PINNED) is True:
+    if is_pinned(hit.memory):
         yield "pinned", "A pinned rule, found by every search."
     if hit.text != hit.memory.text:
         yield "parent", "Shown with the text that it stands in."

@@ -36,6 +36,8 @@ _COLUMNS = {
     "probability": pa.float64(),
 }
 _SCHEMA = pa.schema(list(_COLUMNS.items()))
+_LEANS = "leaning"
+"""Stands for the state of a conflict that the order of hits follows."""
 _NOTE = ""
 """Id of a row that only tells how far the memories were compared."""
 
@@ -51,6 +53,7 @@ class LedgerEntry:
         older_key, newer_key: Their rows; a memory that is changed gets another one.
         since: When it took effect; timezone-aware UTC.
         until: When an exception ends; None where nothing says so, or it is none.
+        leans: Whether the order of hits follows it as far as it is likely while it is a conflict.
     """
 
     revision: Revision
@@ -60,6 +63,12 @@ class LedgerEntry:
     newer_key: int
     since: datetime
     until: datetime | None = None
+    leans: bool = False
+
+    @property
+    def orders(self) -> bool:
+        """Whether the order of hits follows it: it acts, or is a conflict that leans."""
+        return self.revision.state == "active" or (self.leans and self.revision.state == "conflict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,11 +280,15 @@ def _to_row(number: int, entry: LedgerEntry, judged_to: int) -> dict[str, object
         "until": entry.until,
         **dict(zip(OWNER_FIELDS, entry.owner, strict=True)),
         **asdict(entry.revision),
+        **({"state": _LEANS} if entry.leans and entry.revision.state == "conflict" else {}),
     }
 
 
 def _to_entry(row: Mapping[str, object]) -> LedgerEntry:
     values = {entry.name: row[entry.name] for entry in fields(Revision)}
+    leans = values["state"] == _LEANS
+    values["state"] = "conflict" if leans else values["state"]
     rest = {name: row[name] for name in ("pool", "older_key", "newer_key", "since", "until")}
     owner = tuple(row[name] for name in OWNER_FIELDS)
-    return LedgerEntry(revision=Revision(**values), owner=owner, **rest)  # type: ignore[arg-type]
+    revision = Revision(**values)  # type: ignore[arg-type]
+    return LedgerEntry(revision=revision, owner=owner, leans=leans, **rest)  # type: ignore[arg-type]

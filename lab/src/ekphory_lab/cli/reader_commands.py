@@ -85,6 +85,25 @@ def asked_state(output: OutputOptions, target: TargetOption = None) -> None:
     print_measured(output, shown, file.measured, f"{place}: written")
 
 
+# `ekphory train labels`.
+
+
+@command
+def labels(output: OutputOptions, target: TargetOption = None) -> None:
+    """Fit when a label fits a text, and write it; no evaluation data is read."""
+    from ekphory.capture.services import LABELS_FILE
+    from ekphory.models.loading import load_embedder
+    from ekphory.retrieval.calibration import write_fitted
+    from ekphory_lab.training.changes import read_scenarios
+    from ekphory_lab.training.labels import learn_labels
+
+    place = fitted_target(target, LABELS_FILE.name)
+    file = learn_labels(read_scenarios(), load_embedder(None), command="ekphory train labels")
+    write_fitted(place, file)
+    shown = {"target": place, "measured": file.measured, "values": file.values}
+    print_measured(output, shown, file.measured, f"{place}: written")
+
+
 # `ekphory train hops`.
 
 
@@ -126,22 +145,23 @@ def change_reader(output: OutputOptions, places: ReaderRun, epochs: int = 2) -> 
     from ekphory.models.loading import load_embedder
     from ekphory_lab.training import change_reader as reader
     from ekphory_lab.training.change_topics import read_topics
-    from ekphory_lab.training.changes import read_scenarios, scenarios_for
+    from ekphory_lab.training.changes import read_scenarios
     from ekphory_lab.training.near_turns import (
-        STORES,
         as_conversations,
         near_each,
         near_turns,
+        read_stores,
     )
     from ekphory_lab.training.texts import EXCHANGES, read_conversations
 
     config = reader.ChangeTraining(epochs=epochs)
     conversations = [*read_conversations(), *read_conversations(EXCHANGES)]
-    stores = scenarios_for("training", read_scenarios(STORES))
     embedder = load_embedder(None)
     pairs = reader.written_pairs(read_scenarios(), read_topics(), config)
     pairs += near_turns(conversations, embedder, most=config.near_turns)
-    pairs += near_each(as_conversations(stores), embedder, each=config.near_memories)
+    pairs += near_each(
+        as_conversations(read_stores("training")), embedder, each=config.near_memories
+    )
     assistants = [row for row in conversations if row["kind"] == "assistant"]
     pairs += near_each(assistants, embedder, each=config.near_answers)
     with show_note("training") as note:
@@ -163,13 +183,13 @@ def export_change_reader(output: OutputOptions, places: ReaderExport) -> None:
         CHANGES,
         OTHER_PARTS,
         read_scenarios,
-        scenarios_for,
     )
     from ekphory_lab.training.near_turns import (
         STORES,
         as_conversations,
         near_each,
         near_turns,
+        read_stores,
     )
     from ekphory_lab.training.probability_scopes import DEVELOPMENT_CONVERSATIONS
     from ekphory_lab.training.texts import read_conversations, sha256_of_texts
@@ -183,9 +203,7 @@ def export_change_reader(output: OutputOptions, places: ReaderExport) -> None:
         talk = near_turns(conversations, embedder, most=export.TALK_PAIRS)
         memories = {
             part: near_each(
-                as_conversations(scenarios_for(part, read_scenarios(STORES))),
-                embedder,
-                each=export.NEAR_MEMORIES,
+                as_conversations(read_stores(part)), embedder, each=export.NEAR_MEMORIES
             )
             for part in OTHER_PARTS.values()
         }

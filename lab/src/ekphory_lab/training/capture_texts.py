@@ -51,11 +51,13 @@ class Transcript:
     Attributes:
         name: File and line.
         kind: coding-agent, assistant or chat.
+        topic: What it is about.
         messages: In their order.
     """
 
     name: str
     kind: str
+    topic: str
     messages: list[LabelledMessage] = field(default_factory=list)
 
     @property

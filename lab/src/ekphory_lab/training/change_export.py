@@ -32,6 +32,8 @@ THRESHOLDS = ChangeThresholds(acts=0.5, shows=0.25)
 """A decision acts where it is likelier than not, and is shown where it is half as likely."""
 TALK_PAIRS = 2_000
 """Pairs of neighbouring talk beside which probabilities are fitted and measured."""
+MOST_UNRELATED = 20
+"""Unrelated pairs of a scenario; in stores in which a little changes there are hundreds."""
 NEAR_MEMORIES = 2
 """How often each memory of a written store is paired for the same."""
 _BATCH = 16
@@ -64,11 +66,15 @@ class WrittenPairs:
     def fitting(self) -> list[LabelledPair]:
         """Return pairs for fitting probabilities: those that people write most like."""
         plain, _ = self._by_telling()
-        return [*pairs_for("fitting", plain), *self.talk[::2], *self.memories["fitting"]]
+        told = pairs_for("fitting", plain, most_unrelated=MOST_UNRELATED)
+        return [*told, *self.talk[::2], *self.memories["fitting"]]
 
     def held_back(self) -> dict[str, list[LabelledPair]]:
         """Return pairs for measuring, by where they come from."""
-        plain, oblique = (pairs_for("held back", each) for each in self._by_telling())
+        plain, oblique = (
+            pairs_for("held back", each, most_unrelated=MOST_UNRELATED)
+            for each in self._by_telling()
+        )
         topics = topic_pairs("held back", self.topics, each=_OF_A_TOPIC)
         unchanged = [*self.talk[1::2], *self.memories["held back"]]
         every = [*plain, *oblique, *topics, *unchanged]

@@ -61,6 +61,7 @@ class Scenario:
     Attributes:
         name: File and line.
         shape: What kind of change it tells of.
+        topic: What it is about.
         statements: By key, in the order of their dates.
         relations: What the newer means for the older, by their keys; others are unrelated.
         questions: Asked after all of them.
@@ -68,6 +69,7 @@ class Scenario:
 
     name: str
     shape: str
+    topic: str = ""
     statements: dict[str, MemoryRecord] = field(default_factory=dict)
     relations: dict[tuple[str, str], ChangeKind] = field(default_factory=dict)
     questions: list[StateQuestion] = field(default_factory=list)
@@ -162,7 +164,7 @@ def _from_written(scenario: Scenario) -> StateScenario:
 def read_blocks(
     folder: Path,
     head: re.Pattern[str],
-    begin: Callable[[str, str], Block],
+    begin: Callable[[str, str, str], Block],
     read: Callable[[Block, str, str], bool],
     *,
     what: str,
@@ -171,8 +173,8 @@ def read_blocks(
 
     Args:
         folder: The folder.
-        head: A line with which a block begins; its first group is the block's kind.
-        begin: Makes a block of its file and line, and its kind.
+        head: A line with which a block begins; its groups are the block's kind and its topic.
+        begin: Makes a block of its file and line, its kind and its topic.
         read: Adds a line, which stands there, to a block; whether it could be read.
         what: What a block is, for errors.
 
@@ -184,7 +186,7 @@ def read_blocks(
         begun: Block | None = None
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             if found := head.fullmatch(line):
-                begun = begin(f"{path.name}:{number}", found[1])
+                begun = begin(f"{path.name}:{number}", found[1], found[2])
                 blocks.append(begun)
             elif line.strip() and (begun is None or not read(begun, line, f"{path}:{number}")):
                 raise DatasetError(f"{path}:{number}: is not a line of a {what}: {line[:60]!r}.")

@@ -23,12 +23,15 @@ from ekphory.models.late_bound import read_passages
 from ekphory.types import MemoryRecord
 from ekphory_lab.training.changes import (
     LabelledPair,
+    Part,
     Scenario,
     read_scenarios,
     scenarios_for,
 )
 
 STORES = Path(__file__).parent / "stores"
+STORE_STATEMENTS = 20
+"""A scenario of so many statements is a store too, in which a little changes."""
 NEAREST = 5
 """So many of the turns nearest to one are paired with it."""
 NEAREST_BEFORE = 6
@@ -75,6 +78,12 @@ def near_each(
     return found
 
 
+def read_stores(part: Part) -> list[Scenario]:
+    """Return the written stores of one part: those in which nothing changes, and the others."""
+    large = [each for each in read_scenarios() if len(each.statements) >= STORE_STATEMENTS]
+    return scenarios_for(part, [*read_scenarios(STORES), *large])
+
+
 def held_back_stores() -> list[tuple[dict[str, str], ...]]:
     """Return the memories of written stores that no reader was trained or fitted on."""
     return [store.memories() for store in scenarios_for("held back", read_scenarios(STORES))]
@@ -83,17 +92,24 @@ def held_back_stores() -> list[tuple[dict[str, str], ...]]:
 def as_conversations(stores: Sequence[Scenario]) -> list[dict[str, Any]]:
     """Return written stores two and two as conversations, in the order of their dates.
 
-    Two together hold things that have nothing to do with each other, as stores of people do.
+    Two together hold things that have nothing to do with each other, as stores of people do. Which
+    two turns are written to be related stands beside them, by the turns' keys.
     """
     half = (len(stores) + 1) // 2
     found = []
     for place in range(half):
-        memories = [memory for store in stores[place::half] for memory in store.statements.values()]
-        turns = [
-            {"text": each.text, "at": each.at, "speaker": each.producer}
-            for each in sorted(memories, key=lambda memory: memory.at)
+        turns: list[dict[str, Any]] = [
+            {"text": each.text, "at": each.at, "speaker": each.producer, "key": (store.name, key)}
+            for store in stores[place::half]
+            for key, each in store.statements.items()
         ]
-        found.append({"turns": turns, "questions": []})
+        related = {
+            ((store.name, older), (store.name, newer))
+            for store in stores[place::half]
+            for older, newer in store.relations
+        }
+        turns.sort(key=lambda turn: turn["at"])
+        found.append({"turns": turns, "questions": [], "related": related})
     return found
 
 
@@ -116,7 +132,8 @@ def _of_conversation(
     for place in chance.sample(range(len(turns)), drawn):
         other = _draw_near(cosines[place], place, chance)
         older, newer = sorted((place, other))
-        if not {older, newer} & changed:
+        keys = row["turns"][older].get("key"), row["turns"][newer].get("key")
+        if not {older, newer} & changed and keys not in row.get("related", ()):
             pairs.add((older, newer))
     return [
         (StatementPair(turns[older], turns[newer]), "unrelated") for older, newer in sorted(pairs)

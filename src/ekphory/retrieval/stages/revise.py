@@ -1,11 +1,12 @@
 """Stage 12, after the probabilities: what is superseded stands below what supersedes it.
 
-A revision says with which probability q a newer memory replaces, corrects or ends an older one,
-or excepts from it for a while. Memories that revisions join are states of one topic. Which
-of them the question asks for follows from its words: the present state, an earlier one, or the one
-of a time that it names. Each of the others answers only if its revision is wrong, so its
-probability is multiplied by 1 - q; and what came of it answers wherever it would have answered if
-it still held, so the probability of that is at least q times its own.
+A decision says with which probability q a newer memory replaces, corrects or ends an older one, or
+excepts from it for a while. It acts, or is a conflict that leans: not sure enough to be told, but
+the order of hits follows it as far as it is likely. Memories that decisions join are states of one
+topic. Which of them the question asks for follows from its words: the present state, an earlier
+one, or the one of a time that it names. Each of the others answers only if its decision is wrong,
+so its probability is multiplied by 1 - q; and what came of it answers wherever it would have
+answered if it still held, so the probability of that is at least q times its own.
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ class _Group:
         unwanted = spans.unwanted(visible, asked, _asked_times(state))
         wanted = tuple(row for row in visible if row not in unwanted)
         heirs = _find_heirs(links, unwanted)
-        return cls(tuple(visible), wanted, unwanted, tuple(spans.superseded), heirs)
+        superseded = {link.older for link in links if link.acts and link.kind in SUPERSEDING}
+        return cls(tuple(visible), wanted, unwanted, tuple(superseded), heirs)
 
 
 def _find_heirs(

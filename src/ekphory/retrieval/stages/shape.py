@@ -133,6 +133,11 @@ MOST_PINNED = 10
 _MOST_KNOWN = 100_000
 
 
+def is_pinned(record: MemoryRecord) -> bool:
+    """Return whether a memory is a rule that every search finds."""
+    return record.pool == RULES and record.metadata.get(PINNED) is True
+
+
 class PinnedRules:
     """Knows of each rule whether it is pinned, and reads a rule once.
 

@@ -112,7 +112,7 @@ def scores(memory, **given):
     return {hit.id: hit.score for hit in memory.search("Mara lives in Rome", now=NOW, **given)}
 
 
-def test_the_order_follows_what_is_not_sure_enough_as_far_as_it_is_likely(read_by, open_memory):
+def test_the_order_follows_what_is_not_sure_enough_to_be_told(read_by, open_memory):
     memory = read_by(WrittenReader({(ROME, OSLO): ("ends", 0.6)}))
     add_both(memory)
     memory.settle(timeout=30)

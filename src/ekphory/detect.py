@@ -85,7 +85,7 @@ class Verdict:
         kind: What the newer one does.
         probability: That it does.
         state: Whether the decision acts, or waits for somebody to look.
-        leans: Whether the order of hits follows a conflict as far as it is likely.
+        leans: Whether the order of hits follows a conflict.
     """
 
     kind: RevisionKind
@@ -224,7 +224,7 @@ def are_of_a_series(one: str, other: str) -> bool:
     if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
         return False
     numbers = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
-    return sum(first != second for first, second in numbers) > 1
+    return [first != second for first, second in numbers].count(True) > 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,13 @@ def test_both_statements_are_read_with_who_said_them_and_when(shared):
     )
 
 
+def test_who_said_them_is_not_read_where_it_is_the_same_for_both(shared):
+    layout = StatementLayout(shared.tokenizer)
+    (tokens,) = layout.pairs([StatementPair(said("I live in Rome"), said("Off to Bonn!"))])
+    shown = shared.tokenizer.decode(tokens.ids, skip_special_tokens=False)
+    assert shown == ("[CLS] i live in rome ( 8 may 2024 ) [SEP] off to bonn! ( 8 may 2024 ) [SEP]")
+
+
 def test_of_a_long_statement_the_window_is_read_that_shares_words_with_the_other(shared):
     layout = StatementLayout(shared.tokenizer)
     older = said("word " * 300 + "the ferry to Texel is cancelled " + "word " * 300)
@@ -107,7 +114,7 @@ def test_no_pairs_have_no_probabilities():
     ("change", "message"),
     [
         (('"revision": "2a3227ffc57c23c9"', '"revision": "0000000000000000"'), "Train it anew"),
-        (('"layout": "ekphory-change-1"', '"layout": "ekphory-change-9"'), "of another layout"),
+        (('"layout": "ekphory-change-2"', '"layout": "ekphory-change-9"'), "of another layout"),
         (('"kinds": [', '"kind": ['), "not the record of a change reader"),
     ],
 )

@@ -1,13 +1,15 @@
 """The change reader is trained, exported, measured; what asks for the past is learned."""
 
 import json
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
-from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds
+from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds, StatementPair
 from ekphory.retrieval.asked_state import ASKED_STATE_FILE, question_features
 from ekphory.testing import HashEmbedder
+from ekphory.types import MemoryRecord
 from ekphory_lab.training.asked_state import fit_past_weights, learn_asked_state, measure_past
 from ekphory_lab.training.change_topics import read_topics
 from ekphory_lab.training.changes import StateQuestion, pairs_for, read_scenarios
@@ -15,6 +17,7 @@ from ekphory_lab.training.near_turns import (
     as_conversations,
     near_each,
     near_turns,
+    with_asides,
 )
 
 SCENARIO = """== update: where somebody lives
@@ -103,6 +106,27 @@ def test_memories_of_a_store_that_are_related_are_no_pair_that_changes_nothing(t
     pairs = near_each(as_conversations(read_scenarios(tmp_path)), HashEmbedder(), each=8)
     texts = {(pair.older.text, pair.newer.text) for pair, _ in pairs}
     assert texts == {("the red oven", "the oven is warm"), ("a red oven", "the oven is warm")}
+
+
+def test_one_pair_in_so_many_has_something_else_told_beside_a_text():
+    moment = datetime(2024, 5, 8, tzinfo=UTC)
+    older, newer = (
+        MemoryRecord(id=text, text=text, at=moment, created_at=moment)
+        for text in ("I live in Rome", "Off to Bonn!")
+    )
+    pairs = [(StatementPair(older, newer), "replaces")] * 40
+    talk = [{"turns": [{"text": "How are you?"}, {"text": "It rains."}, {"text": "x" * 200}]}]
+    found = with_asides(pairs, talk, one_in=4)
+    told = {text for pair, _ in found for text in (pair.older.text, pair.newer.text)}
+    assert told == {
+        "I live in Rome", "I live in Rome How are you?", "How are you? I live in Rome",
+        "I live in Rome It rains.", "It rains. I live in Rome",
+        "Off to Bonn!", "Off to Bonn! How are you?", "How are you? Off to Bonn!",
+        "Off to Bonn! It rains.", "It rains. Off to Bonn!",
+    }  # fmt: skip
+    assert {kind for _, kind in found} == {"replaces"}
+    assert 5 <= sum(pair != pairs[0][0] for pair, _ in found) <= 15
+    assert with_asides(pairs, talk, one_in=4) == found
 
 
 def test_of_the_unrelated_pairs_of_a_scenario_some_are_taken_always_the_same(tmp_path):

@@ -5,8 +5,9 @@ bundled reranker give, so that its own weights are few. It reads
 
     [CLS] producer: older statement (8 May 2023) [SEP] producer: newer statement (2 June 2024) [SEP]
 
-with type id 0 up to and with the first [SEP], and 1 after it. Of a long statement the window that
-shares most words with the other one is read.
+with type id 0 up to and with the first [SEP], and 1 after it. Who said them stands there only where
+it is not the same for both: it tells then whether they are of the same person. Of a long statement
+the window that shares most words with the other one is read.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from ekphory.types import MemoryRecord, format_date
 
 MOST_STATEMENT_TOKENS = 80
 """The date included, which is never cut."""
-LAYOUT_NAME = "ekphory-change-1"
+LAYOUT_NAME = "ekphory-change-2"
 RECORD_KIND = "change reader"
 
 
@@ -58,7 +59,8 @@ class StatementLayout:
     def _statement(self, record: MemoryRecord, other: MemoryRecord) -> list[int]:
         date = self._ids(f"({format_date(record.at)})")
         room = MOST_STATEMENT_TOKENS - len(date)
-        text = replace_lone_surrogates(record.indexed_text)
+        same = record.index_prefix == other.index_prefix
+        text = replace_lone_surrogates(record.text if same else record.indexed_text)
         ids = self._ids(text) if len(text) <= MOST_STATEMENT_TOKENS * 20 else None
         if ids is None or len(ids) > room:
             words = list_distinct_words(replace_lone_surrogates(other.text))

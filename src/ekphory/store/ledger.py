@@ -53,7 +53,7 @@ class LedgerEntry:
         older_key, newer_key: Their rows; a memory that is changed gets another one.
         since: When it took effect; timezone-aware UTC.
         until: When an exception ends; None where nothing says so, or it is none.
-        leans: Whether the order of hits follows it as far as it is likely while it is a conflict.
+        leans: Whether the order of hits follows it while it is a conflict.
     """
 
     revision: Revision

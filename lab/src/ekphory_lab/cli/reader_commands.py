@@ -151,6 +151,7 @@ def change_reader(output: OutputOptions, places: ReaderRun, epochs: int = 2) -> 
         near_each,
         near_turns,
         read_stores,
+        with_asides,
     )
     from ekphory_lab.training.texts import EXCHANGES, read_conversations
 
@@ -164,6 +165,7 @@ def change_reader(output: OutputOptions, places: ReaderRun, epochs: int = 2) -> 
     )
     assistants = [row for row in conversations if row["kind"] == "assistant"]
     pairs += near_each(assistants, embedder, each=config.near_answers)
+    pairs = with_asides(pairs, conversations, one_in=config.asides)
     with show_note("training") as note:
         model = reader.train_change_reader(
             pairs, base=places.base, target=places.target, config=config, tell=note

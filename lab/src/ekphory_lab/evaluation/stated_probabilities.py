@@ -56,12 +56,13 @@ class AskedScope:
     def written(
         self, *, embedder: EmbeddingModel | None = None, reranker: RerankingModel | None = None
     ) -> Iterator[Memory]:
-        """Open a new store that holds the passages; by default with the bundled models."""
+        """Open a new store of the passages, compared; by default with the bundled models."""
         with (
             tempfile.TemporaryDirectory() as place,
             Memory(place, embedder=embedder, reranker=reranker) as memory,
         ):
             memory.add_many(self.passages)
+            memory.settle()
             yield memory
 
 

@@ -39,6 +39,7 @@ class ChangeTraining(UpperTraining):
         near_turns: How many pairs of neighbouring talk there are beside those that are written.
         near_memories: How often each memory of a written store is paired with one near it.
         near_answers: The same of each turn of a chat with an assistant.
+        asides: Of all pairs one in so many has a turn about something else beside a text.
     """
 
     name: str = "change-reader"
@@ -51,6 +52,7 @@ class ChangeTraining(UpperTraining):
     near_turns: int = 8_000
     near_memories: int = 2
     near_answers: int = 3
+    asides: int = 4
 
 
 def written_pairs(

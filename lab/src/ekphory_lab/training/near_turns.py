@@ -9,6 +9,7 @@ as unrelated, but for turns that a written question about a change names. The wr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -38,6 +39,8 @@ NEAREST_BEFORE = 6
 """The same among a few turns before it, which may be about something else altogether: so many are
 compared where a store holds few memories."""
 MOST_BEFORE = 64
+LONGEST_ASIDE = 120
+"""Characters of a turn that is put beside a statement."""
 
 
 def near_turns(
@@ -76,6 +79,48 @@ def near_each(
         for row in rows:
             found += _of_conversation(row, embedder, chance)
     return found
+
+
+def with_asides(
+    pairs: Sequence[LabelledPair],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    one_in: int,
+    seed: int = 25,
+) -> list[LabelledPair]:
+    """Return the pairs, one in so many with a turn about something else before or after a text.
+
+    People tell what changed among other things. Both texts get turns of one conversation, or one
+    of them does.
+
+    Args:
+        pairs: The pairs.
+        rows: Conversations, as `read_conversations` gives them.
+        one_in: One pair in so many gets asides.
+        seed: Decides which pairs, and which turns.
+    """
+    chance = Random(seed)  # noqa: S311  no secret
+    talk = [
+        [turn["text"] for turn in row["turns"] if len(turn["text"]) <= LONGEST_ASIDE]
+        for row in rows
+    ]
+    talk = [texts for texts in talk if len(texts) > 1]
+    found = []
+    for pair, kind in pairs:
+        if chance.randrange(one_in) == 0:
+            asides = chance.sample(chance.choice(talk), 2)
+            asides[chance.randrange(2)] *= chance.randrange(2)
+            pair = StatementPair(
+                _beside(pair.older, asides[0], chance), _beside(pair.newer, asides[1], chance)
+            )
+        found.append((pair, kind))
+    return found
+
+
+def _beside(record: MemoryRecord, aside: str, chance: Random) -> MemoryRecord:
+    texts = [record.text, aside]
+    chance.shuffle(texts)
+    return replace(record, text=" ".join(texts).strip())
 
 
 def read_stores(part: Part) -> list[Scenario]:

@@ -1,11 +1,11 @@
 """Stage 12, after the probabilities: what is superseded stands below what supersedes it.
 
 A decision says with which probability q a newer memory replaces, corrects or ends an older one, or
-excepts from it for a while. It acts, or is a conflict that leans: not sure enough to be told, but
-the order of hits follows it as far as it is likely. Memories that decisions join are states of one
-topic. Which of them the question asks for follows from its words: the present state, an earlier
-one, or the one of a time that it names. Each of the others answers only if its decision is wrong,
-so its probability is multiplied by 1 - q; and what came of it answers wherever it would have
+excepts from it for a while. It acts, or is a conflict that leans: too unsure to be told, but the
+order of hits follows it. Memories that decisions join are states of one topic. Which of them the
+question asks for follows from its words: the present state, an earlier one, or the one of a time
+that it names. Each of the others answers only if its decision is wrong, so its probability is
+multiplied by 1 - q, and stands below that of what came of it; which answers wherever it would have
 answered if it still held, so the probability of that is at least q times its own.
 """
 

@@ -57,7 +57,6 @@ def test_resources_hold_the_recent_memories_a_session_and_a_memory(offered):
         assert "gnore all previous" not in text
         assert text.endswith("Withheld, since they try to steer a model: 1.")
     assert text.index("&lt;day&gt; 1") < text.index("&lt;day&gt; 2")
-    assert "confidence" not in text  # nothing was asked
     assert "&lt;day&gt; 2" not in read(agent, "ekphory://memories/day%201")
 
 

@@ -399,8 +399,7 @@ def _write_line(hit: Hit, index: int, now: datetime) -> str:
         "type": memory.type,
         "date": memory.at.date().isoformat(),
         "age": format_age(memory.at, now),
-        # What was listed and not searched for answers nothing.
-        "confidence": f"{hit.score:.2f}" if hit.scores else "",
+        "confidence": f"{hit.score:.2f}",
         "producer": memory.producer,
         "superseded": "" if hit.since is None else f"since {hit.since.date().isoformat()}",
     }

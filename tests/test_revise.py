@@ -235,7 +235,7 @@ def test_the_decisions_on_some_memories_are_listed(moved):
     assert [pair.revision.id for pair in moved.revisions(of=["rome"])] == [first.id]
     assert [pair.revision.id for pair in moved.revisions(of=["oslo"])] == [second.id, first.id]
     assert moved.revisions(of=["jan"]) == ()
-    with pytest.raises(InvalidInput, match=r"of='rome': must be a list of ids. Give \['rome'\]"):
+    with pytest.raises(InvalidInput, match="of='rome': .*Give "):
         moved.revisions(of="rome")
 
 

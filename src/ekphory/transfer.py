@@ -28,7 +28,7 @@ import numpy as np
 
 from ekphory import __version__, legacy
 from ekphory.atomic_write import write_aside
-from ekphory.detect import revision_id
+from ekphory.detect import CALLER, revision_id
 from ekphory.engine import Engine
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.filters.tree import And, Comparison, Field, Filter, Or
@@ -499,7 +499,10 @@ def _append(
 
 
 def _note_revisions(engine: Engine, decided: _Decided) -> None:
-    """Add decisions to the ledger that it lacks, but for those on a memory that is not there."""
+    """Add decisions to the ledger that it lacks, but for those on a memory that is not there.
+
+    What a caller decided takes the place of what a model did meanwhile.
+    """
     if not decided:
         return
     make_ledger(engine)
@@ -510,9 +513,15 @@ def _note_revisions(engine: Engine, decided: _Decided) -> None:
             older, newer = (_newest_key(engine, record, given[side]) for side in ("older", "newer"))
             if older is not None and newer is not None:
                 entries.append(_make_entry(record, given, older, newer))
-    new = [entry for entry in entries if entry.revision.id not in known]
+    new = [entry for entry in entries if _adds(entry, known.get(entry.revision.id))]
     if new:
         engine.ledger.append(new)
+
+
+def _adds(given: LedgerEntry, known: LedgerEntry | None) -> bool:
+    if known is None:
+        return True
+    return given.revision.decided_by == CALLER and known.revision.decided_by != CALLER
 
 
 def _newest_key(engine: Engine, record: MemoryRecord, memory_id: str) -> int | None:

@@ -7,8 +7,11 @@ from collections.abc import Iterable
 import pytest
 from tests.documents.conftest import file  # noqa: F401  a fixture
 
+from ekphory.filters.lance_sql import matches
+from ekphory.filters.tree import Filter
 from ekphory.scope import Scope
-from ekphory.types import Failure, WriteReport
+from ekphory.types import Failure, MemoryRecord, WriteReport, now_utc
+from ekphory.write import make_draft
 
 
 class DictionaryWriter:
@@ -43,6 +46,19 @@ class DictionaryWriter:
                 self.records[key] = record
                 added += 1
         return WriteReport(added=added, skipped=skipped, failed=failed)
+
+    def list(
+        self,
+        *,
+        filter: Filter,  # noqa: A002  as Memory's
+        limit: int,
+        order: str,
+    ) -> list[MemoryRecord]:
+        assert order == "written"
+        drafts = (
+            make_draft(record, scope=self.scope, now=now_utc()) for record in self.records.values()
+        )
+        return [draft.record for draft in drafts if matches(filter, draft.record)][:limit]
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -74,7 +75,7 @@ def test_a_row_that_is_no_memory_is_reported_and_one_that_expires_later_will_exp
 
 @pytest.mark.parametrize(
     ("name", "added", "failed"),
-    [("mem0_open_source.json", 2, 0), ("zep_graph.json", 3, 1), ("langmem_items.json", 3, 1)],
+    [("mem0_open_source.json", 2, 0), ("zep_graph.json", 4, 1), ("langmem_items.json", 3, 1)],
 )
 def test_a_second_import_adds_nothing(open_memory, tmp_path, name, added, failed):
     memory, path = open_memory(), copied(name, tmp_path)
@@ -97,8 +98,8 @@ def test_messages_keep_thread_user_speaker_and_moment_and_empty_ones_are_left_ou
 
 
 def test_a_fact_is_a_semantic_memory_of_when_it_became_true():
-    (loves, likes, episode), broken = exported(read_zep, "zep_graph.json")
-    assert loves == EXPECTED["loves"]
+    (loves, likes, episode, ended), broken = exported(read_zep, "zep_graph.json")
+    assert loves == ended == EXPECTED["loves"]
     assert likes["at"] == datetime(2025, 3, 1, 9, 1, tzinfo=UTC)
     assert episode["text"] == '{"order": 17, "item": "Puma Speedcat"}'
     assert [(entry.place, entry.field) for entry in broken] == [
@@ -134,6 +135,98 @@ def test_facts_that_still_hold_and_kinds_of_memories_can_be_told_by_a_filter(mem
         ("m.kind = 'Triple' AND m.object = 'ML team'", [TRIPLE]),
     ):
         assert [record.text for record in memory.list(filter=condition)] == texts
+
+
+def edge(name, fact, since, until=None, relation="WORKS_AT", **more):
+    return {
+        "uuid": name,
+        "name": relation,
+        "fact": fact,
+        "created_at": since,
+        "valid_at": since,
+        "invalid_at": until,
+        "source_node_uuid": "jane",
+        **more,
+    }
+
+
+KESTREL = edge("1", "Jane works at Kestrel", "2024-01-01T00:00:00Z", "2025-03-01T09:00:00Z")
+MARLOW = edge("2", "Jane works at Marlow", "2025-03-01T00:00:00Z")
+BERN = edge("3", "Jane lives in Bern", "2024-01-01T00:00:00Z", "2025-05-01T00:00:00Z", "LIVES_IN")
+
+
+def graph(file, *edges):
+    return file("zep.json", json.dumps({"user_id": "jane", "edges": edges}))
+
+
+def test_a_fact_that_another_one_replaced_stands_below_it_and_says_since_when(memory, file):
+    path = graph(file, MARLOW, KESTREL)
+    report = import_path(memory, path)
+    assert (report.added, report.failed) == (2, 0)
+    marlow, kestrel = memory.search("Where does Jane work?", k=2)
+    assert (marlow.text, marlow.superseded_by) == ("Jane works at Marlow", None)
+    assert (kestrel.text, kestrel.superseded_by) == ("Jane works at Kestrel", "2")
+    assert kestrel.since == datetime(2025, 3, 1, 9, tzinfo=UTC)
+    (pair,) = memory.revisions()
+    assert (pair.revision.kind, pair.revision.decided_by) == ("replaces", "caller")
+    # Again it notes nothing anew, also where the decision was taken back.
+    memory.unsupersede(revision=pair.revision.id)
+    again = import_path(memory, path)
+    assert (again.added, again.updated, again.skipped) == (0, 0, 2)
+    assert memory.revisions() == ()
+
+
+def test_a_fact_that_ended_without_a_successor_is_followed_by_a_memory_that_says_so(memory, file):
+    path = graph(file, BERN)
+    assert import_path(memory, path).added == 2
+    ended, bern = memory.search("Where does Jane live?", k=2)
+    assert ended.text == "No longer holds since 2025-05-01: Jane lives in Bern"
+    assert (bern.superseded_by, ended.superseded_by) == ("3/ended", None)
+    found = memory.search("Where does Jane live?", superseded="hide")
+    assert [hit.id for hit in found] == ["3/ended"]
+    assert import_path(memory, path).added == 0
+
+
+def test_a_fact_ends_with_a_newer_export_and_by_expired_at_alone(memory, file):
+    import_path(memory, graph(file, KESTREL | {"invalid_at": None}))
+    ended = KESTREL | {"invalid_at": None, "expired_at": "2025-06-01T00:00:00Z"}
+    report = import_path(memory, graph(file, ended))
+    assert (report.added, report.updated) == (1, 1)
+    assert memory.get("1/ended").text.startswith("No longer holds since 2025-06-01: ")
+    (pair,) = memory.revisions()
+    assert (pair.older.id, pair.newer.id, pair.revision.kind) == ("1", "1/ended", "ends")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        MARLOW | {"valid_at": "2025-03-04T00:00:00Z"},
+        MARLOW | {"source_node_uuid": "otto"},
+        MARLOW | {"name": "VISITS"},
+        MARLOW | {"source_node_uuid": None},
+    ],
+    ids=["begins days later", "is of another node", "is another relation", "is of no node"],
+)
+def test_a_fact_is_no_successor_that(memory, file, other):
+    import_path(memory, graph(file, KESTREL | {"source_node_uuid": other["source_node_uuid"]}))
+    import_path(memory, graph(file, KESTREL, other))
+    assert [pair.revision.newer for pair in memory.revisions()] == ["1/ended"]
+
+
+def test_a_fact_that_ends_in_the_future_expires_then(given):
+    (record,), broken = given(read_zep, {"edges": [BERN | {"invalid_at": "2999-01-01T00:00:00Z"}]})
+    assert record["expires_at"] == datetime(2999, 1, 1, tzinfo=UTC)
+    assert broken == []
+
+
+def test_what_an_export_decides_takes_the_place_of_what_was_detected_meanwhile(memory, file):
+    import_path(memory, graph(file, KESTREL | {"invalid_at": None}, MARLOW))
+    memory.supersede("1", by="2")
+    (entry,) = memory._engine.ledger.read().entries.values()
+    unsure = replace(entry.revision, state="conflict", probability=0.4, decided_by="a model")
+    memory._engine.ledger.append([replace(entry, revision=unsure)])
+    import_path(memory, graph(file, KESTREL, MARLOW))
+    assert [pair.revision.state for pair in memory.revisions()] == ["active"]
 
 
 TRIPLE = "subject: Alice\npredicate: manages\nobject: ML team"

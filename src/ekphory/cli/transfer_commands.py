@@ -197,7 +197,7 @@ def _import_records(memory: Memory, path: Path, chosen: Format, given: ImportFla
             path,
             format=chosen,
             failures_path=given.failures,
-            on_progress=lambda now: show("records", now.added + now.skipped + now.failed, total),
+            on_progress=lambda now: show("records", now.read, total),
             conversation=given.conversation,
         )
 
@@ -226,17 +226,9 @@ def _follow(
 
     def tell(now: DocumentProgress) -> None:
         if now.done == now.total:
-            messages.print(f"{_format_counts(now.report)}. Watching {path}; Ctrl-C ends it.")
+            messages.print(f"{now.report.describe_counts()}. Watching {path}; Ctrl-C ends it.")
 
     return watch_documents(memory, path, options=options, failures_path=failures, on_progress=tell)
-
-
-def _format_counts(report: ImportReport) -> str:
-    replaced = f"{report.forgotten:,} forgotten, " if report.forgotten else ""
-    return (
-        f"{report.added:,} added, {replaced}{report.skipped:,} already there, "
-        f"{report.failed:,} failed"
-    )
 
 
 def print_import_report(report: ImportReport, output: OutputOptions) -> None:
@@ -245,7 +237,7 @@ def print_import_report(report: ImportReport, output: OutputOptions) -> None:
         print_json(report)
         return
     console = result_console()
-    console.print(f"{_format_counts(report)}.", soft_wrap=True)
+    console.print(f"{report.describe_counts()}.", soft_wrap=True)
     if report.left_out:
         reasons = ", ".join(f"{count:,} × {reason}" for reason, count in report.left_out.items())
         console.print(f"Left out: {reasons}.", soft_wrap=True)

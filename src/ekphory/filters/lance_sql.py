@@ -209,6 +209,8 @@ def _holds_of(found: Value | None, condition: Comparison | In | Contains | IsNul
     match condition:
         case Comparison(operator=name, value=wanted):
             return _compares(name, found, wanted)
+        case In(values=values) if isinstance(found, str):
+            return found in values  # a text equals nothing but a text
         case In(values=values):
             return any(_compares("eq", found, wanted) for wanted in values)
         case Contains(text=text, any_case=True):

@@ -16,10 +16,12 @@ from ekphory.documents.passages import Passage, passages
 from ekphory.documents.text import LARGEST_TEXT, decode, parse_paragraphs
 from ekphory.documents.tree import DOCUMENT_POOL, describe_other_kind
 from ekphory.importers.source import (
+    CHANGED_AT,
     CONVERSATIONS,
     ImportedRecord,
     Readable,
     Unreadable,
+    WholeText,
     list_members,
     open_member,
     read_list,
@@ -43,9 +45,12 @@ class AttachedText:
         text: Its text.
         source: The product.
         at: When it was written; None where the export does not say.
+        changed: When it was changed last; None where the export does not say.
         file: The id of the file in the export that holds the text, where another one does.
         pool: Where it goes.
         metadata: Further facts.
+        lasting: Whether its id stays when its words change; else the id is made of them.
+        group, others: As in `WholeText`.
     """
 
     id: str
@@ -53,12 +58,17 @@ class AttachedText:
     text: str
     source: str
     at: datetime | None = None
+    changed: datetime | None = None
     file: str = ""
     pool: str = DOCUMENT_POOL
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
+    lasting: bool = True
+    group: str = ""
+    others: frozenset[str] = frozenset()
 
     def records(self) -> Iterator[ImportedRecord]:
         """Cut the text into memories; an id stays while the words and their place stay."""
+        whole_text = WholeText(self.id, self.group, self.others) if self.lasting else None
         whole = self.text.replace("\r\n", "\n").replace("\r", "\n")
         for number, passage in enumerate(passages(parse_paragraphs(whole))):
             if not isinstance(passage, Passage):
@@ -75,28 +85,44 @@ class AttachedText:
                 "pool": self.pool,
                 "type": "semantic",
                 "source": self.source,
-                "metadata": dict(self.metadata),
+                "metadata": {**self.metadata, **note_change(self.at, self.changed)},
             }
             moment: dict[str, object] = {} if self.at is None else {"at": self.at}
-            yield ImportedRecord(fields | moment, f"{self.id} ({self.name}, {lines})")
+            place = f"{self.id} ({self.name}, {lines})"
+            yield ImportedRecord(fields | moment, place, whole_text)
+
+
+def note_change(at: datetime | None, changed: datetime | None) -> dict[str, Scalar]:
+    """Return the metadata that tells when something was changed after it was written."""
+    return {} if changed is None or changed == at else {CHANGED_AT: changed.isoformat()}
 
 
 _MEMORY_LINE = re.compile(r"[ \t]*\d+\.\s*(?:\[(\d{4}-\d\d-\d\d)\][.:]?\s*)?(\S.*)")
 
 
-def part_memories(text: str, source: str, owner: str) -> Iterator[AttachedText]:
-    """Part a list of memories, a numbered line each, perhaps dated; another text stays whole."""
+def part_memories(
+    text: str, source: str, owner: str, *, longest: int = 1
+) -> Iterator[AttachedText]:
+    """Part a list of memories, a numbered line each, perhaps dated; another text stays whole.
+
+    Args:
+        text: The memories.
+        source: The product.
+        owner: What they are called.
+        longest: Lines without a number, up to which such a text is one memory that nothing but its
+            words names; a longer one is named by `owner`, and a newer one takes its place.
+    """
     whole = text.strip()
     lines = [_MEMORY_LINE.fullmatch(line) for line in whole.split("\n") if line.strip()]
-    if len(lines) > 1 and not all(lines):
+    if len(lines) > longest and not all(lines):
         yield AttachedText(owner, "memories", text, source, pool=DEFAULT_POOL)
         return
     for found in lines:
         date, words = found.groups() if found else (None, whole)
         # Named by its words: it stands in many conversations, at other places of the list.
         name = hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        at = read_moment(date)
-        yield AttachedText(f"{owner}/{name}", "memories", words, source, at, pool=DEFAULT_POOL)
+        at, id_ = read_moment(date), f"{owner}/{name}"
+        yield AttachedText(id_, "memories", words, source, at, pool=DEFAULT_POOL, lasting=False)
 
 
 def read_files(
@@ -195,36 +221,58 @@ def _read_project(project: Element, source: str, on_left_out: LeaveOut) -> Itera
     """Read a project of Claude: its description, its instructions, its documents."""
     identity, title = read_text(project.get("uuid")) or "project", read_text(project.get("name"))
     named: dict[str, Scalar] = {"title": title} if title else {}
-    at = _moment(project)
+    at, changed = _moment(project), read_moment(project.get("updated_at"))
     for part in ("description", "prompt_template"):
         if text := read_text(project.get(part)):
-            yield AttachedText(f"{identity}/{part}", part, text, source, at, metadata=named)
-    for number, document in enumerate(read_list(project.get("docs"))):
-        text = read_text(document.get("content")) if isinstance(document, dict) else ""
-        if not text:
+            id_ = f"{identity}/{part}"
+            yield AttachedText(id_, part, text, source, at, changed, metadata=named)
+    held = [each if isinstance(each, dict) else {} for each in read_list(project.get("docs"))]
+    names = [read_text(document.get("filename")) or "document" for document in held]
+    ids = [
+        f"{identity}/{read_text(document.get('uuid')) or number}"
+        for number, document in enumerate(held)
+    ]
+    for document, name, id_ in zip(held, names, ids, strict=True):
+        if text := read_text(document.get("content")):
+            written = _moment(document)
+            changed = read_moment(document.get("updated_at"))
+            # A document that was uploaded anew has another id; two of one name are two.
+            group = identity if names.count(name) == 1 else ""
+            yield AttachedText(
+                id_,
+                name,
+                text,
+                source,
+                written or at,
+                changed,
+                metadata=named,
+                group=group,
+                others=frozenset(ids),
+            )
+        else:
             on_left_out("document without text")
-            continue
-        name = read_text(document.get("filename")) or "document"
-        id_ = f"{identity}/{read_text(document.get('uuid')) or number}"
-        yield AttachedText(id_, name, text, source, _moment(document) or at, metadata=named)
 
 
 def _read_memories(element: Element, source: str, on_left_out: LeaveOut) -> Iterator[AttachedText]:
     """Read the memories of an account: one text, a text for each project, or a list of them."""
     projects = element.get("project_memories")
-    texts = {"": _first_text(element, "conversations_memory", "content", "memory", "text")}
+    texts = {"": _first_text(element, _SUMMARY, "content", "memory", "text")}
     texts |= projects if isinstance(projects, dict) else {}
     found_any = False
     for project, text in texts.items():
         if isinstance(text, str) and text.strip():
             found_any = True
             place = f"{source}/memories" + (f"/{project}" if project else "")
-            for memory in part_memories(text, source, place):
-                yield replace(memory, at=memory.at or _moment(element))
+            # Elsewhere a list has many elements of one memory each.
+            is_whole = project or text == read_text(element.get(_SUMMARY))
+            for memory in part_memories(text, source, place, longest=0 if is_whole else 1):
+                changed = read_moment(element.get("updated_at"))
+                yield replace(memory, at=memory.at or _moment(element), changed=changed)
     if not found_any:
         on_left_out("memory without text")
 
 
+_SUMMARY = "conversations_memory"
 _ABOUT = ("bio", "about_user_message", "about_model_message", "custom_instructions")
 
 
@@ -267,6 +315,7 @@ class ExportedMessage:
         role: Who wrote it.
         text: What was written, never blank.
         at: When, in UTC; None where the export does not say.
+        changed: When it was edited last; None where the export does not say.
         metadata: Further facts, for example names of attached files.
     """
 
@@ -274,6 +323,7 @@ class ExportedMessage:
     role: Role
     text: str
     at: datetime | None
+    changed: datetime | None = None
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
 
 
@@ -305,7 +355,7 @@ def _ignore(_reason: str) -> None:
 
 def _read_export(path: Path, product: _Product, on_left_out: LeaveOut) -> Iterator[Readable]:
     attached: dict[str, AttachedText] = {}
-    seen: set[object] = set()
+    seen: dict[object, object] = {}
     for element in stream_elements(path, "conversation"):
         if isinstance(element, Unreadable):
             yield element
@@ -317,9 +367,10 @@ def _read_export(path: Path, product: _Product, on_left_out: LeaveOut) -> Iterat
                 attached[found.file] = found
             else:
                 # Memories and instructions stand in every conversation.
-                new = [one for one in found.records() if one.fields["id"] not in seen]
-                seen |= {one.fields["id"] for one in new}
-                yield from new
+                told = hashlib.sha256(found.text.encode("utf-8", "surrogatepass")).digest()
+                if seen.get(found.id) != told:
+                    yield from found.records()
+                seen[found.id] = told
     yield from read_files(path, product.source, attached, on_left_out)
 
 
@@ -370,7 +421,11 @@ def _read_conversation(
                 "session": identity,
                 "sequence": sequence,
                 "source": product.source,
-                "metadata": {**titled, **message.metadata},
+                "metadata": {
+                    **titled,
+                    **message.metadata,
+                    **note_change(message.at, message.changed),
+                },
             }
             yield ImportedRecord(fields, where)
         sequence += 1
@@ -448,7 +503,8 @@ def _follow_canvas(
             canvases.append(AttachedText(f"canvas/{node_id}", name, text.strip(), "chatgpt", at))
         elif message["recipient"] == "canmore.update_textdoc":
             for change in said["updates"]:
-                canvases[-1] = _change_canvas(canvases[-1], change)
+                changed = _change_canvas(canvases[-1], change)
+                canvases[-1] = replace(changed, changed=read_moment(message.get("create_time")))
         else:
             on_left_out("comment on a canvas")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -548,6 +604,7 @@ def _read_message(message: Mapping[str, Any], text: str, node_id: str) -> Export
         role=_ROLES[message["author"]["role"]],
         text=text,
         at=read_moment(message.get("create_time")),
+        changed=read_moment(message.get("update_time")),
         metadata=_describe_enclosures(message, message["content"]),
     )
 
@@ -669,6 +726,7 @@ def _read_claude_message(
         role=_CLAUDE_ROLES[message.get("sender")],
         text=text,
         at=read_moment(message.get("created_at")),
+        changed=read_moment(message.get("updated_at")),
         metadata={"attachments": attached} if attached else {},
     )
 

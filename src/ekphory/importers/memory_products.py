@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ekphory.errors import InvalidInput
 from ekphory.importers import source
@@ -414,34 +414,112 @@ _ZEP_READ = {
     *(*_IDS, *_SESSION, "user_id", "content", "fact", "role", "role_type", "name", "created_at"),
     *("reference_time", "valid_at", "metadata", "attributes"),
 }
-_NOT_KEPT = {"processed", "token_count", "score", "relevance", "content_policy"}
+_NOT_KEPT = {
+    *("processed", "token_count", "score", "relevance", "content_policy"),
+    *("fact_embedding", "content_embedding"),
+}
+_ENDINGS = ("invalid_at", "expired_at")
+_SUCCEEDS_WITHIN = timedelta(days=1)
+"""How far the moments may lie apart at which a fact ends and its successor begins: a text often
+tells them by the day."""
 
 
 def read_zep(path: Path) -> Iterator[source.Readable]:
     """Read what Zep's API gives: messages, edges with their facts, and episodes.
 
     A message keeps its thread as session. A fact is a semantic memory of the moment from which it
-    holds; until when is `invalid_at` in its metadata. Nodes and communities are left out: what
-    they say stands in the episodes. So are messages without a word.
+    holds. One that has ended, by `invalid_at` or else `expired_at`, is given again after all
+    others, with the fact of the same source node and relation that begins when it ends; one that
+    ends later expires then. Nodes and communities are left out: what they say stands in the
+    episodes. So are messages without a word.
 
     Args:
         path: JSON, as the API or its SDKs give it, in lists of any of the usual names, or one
             message, edge or episode a line.
 
     Returns:
-        One record for each, or one `Unreadable` for each that is broken.
+        One record for each, or one `Unreadable` for each that is broken; then the ended ones.
     """
-    return read_rows(path, _ZEP_FORM)
+    ended: dict[_Relation, list[datetime]] = {}
+    for found in read_rows(path, _ZEP_FORM):
+        if isinstance(found, source.ImportedRecord) and (since := _read_end(found.fields)):
+            ended.setdefault(_relation_of(found.fields), []).append(since)
+        yield found
+    if ended:
+        yield from _read_ended(path, _find_successors(path, ended))
+
+
+_Relation = tuple[object, ...]
+_Successors = dict[_Relation, list[tuple[datetime, str]]]
+
+
+def _relation_of(fields: Mapping[str, Any]) -> _Relation:
+    """Return what a fact has in common with one that replaces it: whose, of what, which."""
+    metadata = fields["metadata"]
+    return fields["user"], metadata.get("source_node_uuid"), metadata.get("relation")
+
+
+def _read_end(fields: Mapping[str, Any]) -> datetime | None:
+    """Return since when a fact does not hold any more; None where it holds, or cannot be named."""
+    if fields.get("type") != "semantic" or not fields["id"]:
+        return None
+    end = _find_ending(fields["metadata"])
+    return end if end is not None and end <= now_utc() else None
+
+
+def _find_ending(metadata: Mapping[str, object]) -> datetime | None:
+    moments = (source.read_moment(metadata.get(name)) for name in _ENDINGS)
+    return next(filter(None, moments), None)
+
+
+def _find_successors(path: Path, ended: Mapping[_Relation, list[datetime]]) -> _Successors:
+    """Return the facts that begin when another one of their relation ends."""
+    found: _Successors = {}
+    for record in _read_facts(path):
+        relation, begins = _relation_of(record.fields), _begin_of(record)
+        if relation[1] and any(_are_close(begins, end) for end in ended.get(relation, ())):
+            found.setdefault(relation, []).append((begins, str(record.fields["id"])))
+    return found
+
+
+def _read_ended(path: Path, successors: _Successors) -> Iterator[source.EndedRecord]:
+    for record in _read_facts(path):
+        since = _read_end(record.fields)
+        if since is not None:
+            began = _begin_of(record)
+            following = [
+                (abs(begins - since), name)
+                for begins, name in successors.get(_relation_of(record.fields), ())
+                if began < begins and _are_close(begins, since)
+            ]
+            successor = min(following, default=(None, None))[1]
+            yield source.EndedRecord(record.fields, record.place, since, successor)
+
+
+def _read_facts(path: Path) -> Iterator[source.ImportedRecord]:
+    for found in read_rows(path, _ZEP_FORM):
+        if isinstance(found, source.ImportedRecord) and found.fields.get("type") == "semantic":
+            yield found
+
+
+def _begin_of(fact: source.ImportedRecord) -> datetime:
+    return cast("datetime", fact.fields["at"])
+
+
+def _are_close(one: datetime, other: datetime) -> bool:
+    return abs(one - other) <= _SUCCEEDS_WITHIN
 
 
 def _read_zep_fields(row: Row) -> dict[str, object] | None:
     if "fact" in row.value:
-        return _read_origin(row) | {
+        end = _find_ending(row.value)
+        fields = _read_origin(row) | {
             "text": row.text("fact"),
             "at": row.moment("valid_at", "created_at"),
             "type": "semantic",
             "metadata": _read_metadata(row, relation=row.value.get("name")),
         }
+        return fields if end is None or end <= now_utc() else fields | {"expires_at": end}
     content = row.value.get("content")
     if content is None or (isinstance(content, str) and not content.strip()):
         return None

@@ -174,6 +174,9 @@ def failures_file(path: Path, wanted: Path | None) -> FailuresFile:
 
 
 _EXAMPLES = 5
+OLDER_RECORD = "record older than what is stored"
+OLDER_TEXT = "passage of a text older than what is stored"
+"""Reasons for which a record whose id is known is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,7 @@ class ImportReport:
 
     Attributes:
         added: Number of memories written and durable.
+        updated: Number of memories that got a new version, as their record has changed.
         skipped: Number of records that were already there.
         failed: Number of records and places that were refused.
         failures_path: The file that lists the failures; None where there are none.
@@ -198,6 +202,20 @@ class ImportReport:
     examples: tuple[FailedRecord, ...] = ()
     forgotten: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
+    updated: int = 0
+
+    @property
+    def read(self) -> int:
+        """Number of records that were read, whatever became of them."""
+        older = sum(self.left_out.get(reason, 0) for reason in (OLDER_RECORD, OLDER_TEXT))
+        return self.added + self.updated + self.skipped + self.failed + older
+
+    def describe_counts(self) -> str:
+        """Return the numbers in words, those that are rarer only where they are not 0."""
+        rarer = [(self.updated, "updated"), (self.forgotten, "forgotten")]
+        told = [(self.added, "added"), *(each for each in rarer if each[0])]
+        told += [(self.skipped, "already there"), (self.failed, "failed")]
+        return ", ".join(f"{count:,} {name}" for count, name in told)
 
 
 class ImportInterrupted(EkphoryError, KeyboardInterrupt):
@@ -210,8 +228,7 @@ class ImportInterrupted(EkphoryError, KeyboardInterrupt):
     def __init__(self, report: ImportReport) -> None:
         self.report = report
         super().__init__(
-            f"Import interrupted: {report.added} added, {report.skipped} already there, "
-            f"{report.failed} failed. Run the same import again to go on: "
+            f"Import interrupted: {report.describe_counts()}. Run the same import again to go on: "
             "what is already there is skipped."
         )
 
@@ -232,7 +249,7 @@ class Tally:
             self.list(describe_failure(chunk[failure.index], failure))
 
     def add(self, **counts: int) -> None:
-        """Count memories that were `added`, `skipped` or `forgotten`."""
+        """Count memories that were `added`, `updated`, `skipped` or `forgotten`."""
         self._counts.update(counts)
 
     def leave_out(self, reason: str) -> None:
@@ -253,6 +270,7 @@ class Tally:
             examples=tuple(self._examples),
             forgotten=self._counts["forgotten"],
             left_out=dict(self._left_out.most_common()),
+            updated=self._counts["updated"],
         )
 
     def list(self, failure: FailedRecord) -> None:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ekphory.capture import clean_records
 from ekphory.documents.tree import UNREAD_CODE, is_unread_code
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.importers.chats import read_chatgpt, read_claude
 from ekphory.importers.detect import Format, choose_format
 from ekphory.importers.documents import import_documents
 from ekphory.importers.ekphory_export import read_export
+from ekphory.importers.known import ALL_CHANGEABLE, TEXT_ALONE, KnownRecords, describe_end
 from ekphory.importers.locomo import read_locomo
 from ekphory.importers.memory_products import read_langmem, read_mem0, read_zep
 from ekphory.importers.report import ImportInterrupted, ImportReport, Tally, failures_file
-from ekphory.importers.source import ImportedRecord, Readable, Unreadable
+from ekphory.importers.source import (
+    EndedRecord,
+    ImportedRecord,
+    Readable,
+    Unreadable,
+    WholeText,
+)
 from ekphory.importers.text import read_jsonl, read_text
 from ekphory.scope import SCOPE_FIELDS, Scope
 from ekphory.types import WriteReport
@@ -42,8 +51,15 @@ _WHOLE_READERS: dict[Format, Callable[[Path, Callable[[str], None]], Iterator[Re
 """Those that tell what they pass over."""
 
 
+_COMPARED: dict[Format, tuple[str, ...]] = dict.fromkeys(
+    ("chatgpt", "claude", "locomo", "text"), TEXT_ALONE
+)
+"""In which fields a record may have changed; of the other formats in all that can change."""
+
 _CHATS: frozenset[Format] = frozenset({"chatgpt", "claude"})
 """In these people say passwords and keys, which are cut out."""
+
+_NOTHING = WriteReport(0, 0, [])
 
 OnProgress = Callable[[ImportReport], None]
 Write = Callable[[list[dict[str, object]]], WriteReport]
@@ -99,12 +115,9 @@ def import_path(
         tally = Tally(failures)
         if is_unread_code(source):
             tally.leave_out(UNREAD_CODE.reason)
-        write: Write = memory.add_exported if chosen == "ekphory" else memory.add_many
-        if chosen in _CHATS:
-            write = partial(memory.add_many, redact=True)
         selected = (conversation, memory.scope.project)
         records = _read_records(source, chosen, selected, tally.leave_out)
-        return _run(memory.scope, write, records, tally, tell)
+        return _run(_Target(memory, chosen, tally), records, tell)
 
 
 def count_records(path: Path, chosen: Format, conversation: str | None, project: str | None) -> int:
@@ -116,8 +129,8 @@ def count_records(path: Path, chosen: Format, conversation: str | None, project:
     """
     count = 0
     with suppress(InvalidInput):
-        for _ in _read_records(path, chosen, (conversation, project), lambda _: None):
-            count += 1
+        for found in _read_records(path, chosen, (conversation, project), lambda _: None):
+            count += not isinstance(found, EndedRecord) or found.successor is None
     return count
 
 
@@ -136,16 +149,70 @@ def _read_records(
     return _READERS[chosen](path)
 
 
-def _run(
-    scope: Scope, write: Write, records: Iterator[Readable], tally: Tally, on_progress: OnProgress
-) -> ImportReport:
+class _Target:
+    """Where the records of one import go."""
+
+    def __init__(self, memory: Memory, chosen: Format, tally: Tally) -> None:
+        self._memory = memory
+        self._chosen = chosen
+        self._known = KnownRecords(memory, tally, _COMPARED.get(chosen, ALL_CHANGEABLE))
+        self._is_first = True
+        self._batch = uuid.uuid4().hex[:16]
+        self.tally = tally
+
+    def write(self, chunk: list[ImportedRecord]) -> None:
+        """Write a chunk, and count what becomes of it."""
+        if self._chosen == "ekphory":
+            self._add(chunk, self._memory.add_exported)
+            return
+        if self._chosen in _CHATS:
+            cleaned = clean_records([record.fields for record in chunk])
+            chunk = [
+                replace(record, fields=dict(fields))
+                for record, fields in zip(chunk, cleaned, strict=True)
+            ]
+        waiting = self._known.take_texts(chunk)
+        report = self._add(waiting, self._memory.add_many) if waiting else _NOTHING
+        self._known.forget_outdated(waiting, report)
+        self._known.take_records(waiting, report)
+
+    def _add(self, records: list[ImportedRecord], write: Write) -> WriteReport:
+        report = write([record.fields for record in records])
+        if self._is_first:
+            _refuse_misfit(self._memory.scope, records, report)
+        self._is_first = False
+        self.tally.count(records, report)
+        return report
+
+    def end(self, ended: list[EndedRecord]) -> None:
+        """Note that records, which were written before, hold no longer.
+
+        Where nothing holds in the place of one, a memory that says so is added.
+        """
+        told: list[ImportedRecord] = []
+        replaced: list[dict[str, object]] = []
+        for one in ended:
+            fields = describe_end(one, batch=self._batch)
+            if one.successor is None:
+                told.append(ImportedRecord(fields, one.place))
+            else:
+                replaced.append(fields)
+        if replaced:
+            self._memory.add_exported(replaced)
+        if told:
+            self._add(told, self._memory.add_exported)
+
+
+def _run(target: _Target, records: Iterator[Readable], on_progress: OnProgress) -> ImportReport:
     """Write all records and give the report."""
+    tally = target.tally
     try:
-        for number, chunk in enumerate(_gather_chunks(records, tally.fail)):
-            report = write([record.fields for record in chunk])
-            if number == 0:
-                _refuse_misfit(scope, chunk, report)
-            tally.count(chunk, report)
+        for chunk in _gather_chunks(records, tally.fail):
+            # What has ended comes after all others.
+            if written := [each for each in chunk if isinstance(each, ImportedRecord)]:
+                target.write(written)
+            if ended := [each for each in chunk if isinstance(each, EndedRecord)]:
+                target.end(ended)
             on_progress(tally.report())
     except KeyboardInterrupt as error:
         raise ImportInterrupted(tally.report()) from error
@@ -176,20 +243,29 @@ def _count_characters(fields: Mapping[str, object]) -> int:
 
 def _gather_chunks(
     records: Iterator[Readable], on_unreadable: Callable[[Unreadable], None]
-) -> Iterator[list[ImportedRecord]]:
-    """Gather records into chunks, bounded in number and in length of text."""
-    chunk: list[ImportedRecord] = []
+) -> Iterator[list[ImportedRecord | EndedRecord]]:
+    """Gather records into chunks, bounded in number and in length of text.
+
+    The passages of a text are in one, and of each text one alone.
+    """
+    chunk: list[ImportedRecord | EndedRecord] = []
     characters = 0
+    texts: dict[str, WholeText] = {}
     try:
         for record in records:
             if isinstance(record, Unreadable):
                 on_unreadable(record)
                 continue
+            text = record.part_of if isinstance(record, ImportedRecord) else None
+            goes_on = text is not None and texts.get(text.name) is text
+            is_full = len(chunk) >= CHUNK_RECORDS or characters >= _CHUNK_CHARACTERS
+            if not goes_on and (is_full or (text is not None and text.name in texts)):
+                yield chunk
+                chunk, characters, texts = [], 0, {}
+            if text is not None:
+                texts[text.name] = text
             chunk.append(record)
             characters += _count_characters(record.fields)
-            if len(chunk) == CHUNK_RECORDS or characters >= _CHUNK_CHARACTERS:
-                yield chunk
-                chunk, characters = [], 0
     except InvalidInput:
         # What was read before the input broke is still written.
         if chunk:

@@ -29,16 +29,50 @@ MAX_UNIT_BYTES = 20 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class WholeText:
+    """A text whose passages are records of one session, in a row; a newer one takes its place.
+
+    Attributes:
+        name: Session of its passages.
+        group: What holds it, such as a project, in which its title names it too; empty for none.
+        others: Names of all texts that the group holds now.
+    """
+
+    name: str
+    group: str = ""
+    others: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class ImportedRecord:
     """One memory-to-be, as an importer found it.
 
     Attributes:
         fields: Field names of `MemoryRecord` and their values, ready for `Memory.add_many`.
         place: Where it was found, for people: `notes.jsonl:17`.
+        part_of: The text that it is a passage of; None for a record of its own.
     """
 
     fields: dict[str, object]
     place: str
+    part_of: WholeText | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRecord:
+    """A record of the same input that no longer holds; it comes after all of them.
+
+    Attributes:
+        fields: Its fields, as of an `ImportedRecord`.
+        place: Where it was found.
+        since: From when on it does not hold.
+        successor: Id of the record that holds in its place; None where the input has none.
+    """
+
+    fields: dict[str, object]
+    place: str
+    since: datetime
+    successor: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +92,7 @@ class Unreadable:
     content: str = ""
 
 
-Readable: TypeAlias = ImportedRecord | Unreadable
+Readable: TypeAlias = ImportedRecord | EndedRecord | Unreadable
 
 
 # JSON read one element at a time, so that an export of gigabytes fits in memory
@@ -373,6 +407,10 @@ def read_moment(value: object) -> datetime | None:
     except (InvalidInput, ValueError, OverflowError, OSError):
         return None
     return None
+
+
+CHANGED_AT = "updated_at"
+"""Metadata that tells when a record was changed after it was written, ISO 8601."""
 
 
 def _skip_rest_of_line(stream: IO[bytes]) -> None:

@@ -38,7 +38,7 @@ def read_jsonl(path: Path) -> Iterator[source.Readable]:
         yield found if isinstance(found, source.Unreadable) else read_json_line(*found)
 
 
-def read_json_line(place: str, line: bytes) -> source.Readable:
+def read_json_line(place: str, line: bytes) -> source.ImportedRecord | source.Unreadable:
     """Read a line that holds an object with the field names of `MemoryRecord`."""
     content = line[:500].decode("utf-8", errors="replace").strip()
     try:

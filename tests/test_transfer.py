@@ -113,7 +113,8 @@ def test_importing_again_adds_nothing(kitchen, shelf, project, file):
     other = shelf("there", project=project)
     importing(other, file)
     other.update("knives", text="Knives are on the wall")
-    assert importing(other, file) == ((0, 3, 0), [])
+    # The memory that was changed is newer than the one of the file.
+    assert importing(other, file) == ((0, 2, 0), [])
     assert other.get("knives").text == "Knives are on the wall"
     assert importing(kitchen, file) == ((0, 3, 0), [])
 

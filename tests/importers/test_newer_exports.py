@@ -8,6 +8,8 @@ import pytest
 
 from ekphory.importers.report import OLDER_RECORD, OLDER_TEXT, ImportInterrupted
 from ekphory.importers.run import import_path
+from ekphory.memory import Memory
+from ekphory.testing import HashEmbedder
 
 ALSO_OVER_A_SERVER = True
 
@@ -204,8 +206,8 @@ def test_two_documents_of_one_name_stay_two(memory, export):
 
 
 def long_text(*words):
-    """A text of several passages for each word."""
-    return "\n\n".join(" ".join(f"{word} {n} and so on." for n in range(250)) for word in words)
+    """A text of a passage or two for each word."""
+    return "\n\n".join(" ".join(f"{word} {n} and so on." for n in range(90)) for word in words)
 
 
 def test_of_a_long_document_the_passages_that_changed_are_replaced(memory, export):
@@ -332,3 +334,19 @@ def test_what_cannot_be_updated_is_listed_with_its_reason(open_memory, file):
     report = import_path(open_memory(), file("m.jsonl", lines(*rows)))
     assert counts(report) == (0, 0, 1, 1)
     assert "Bind the agent, user or session" in report.examples[0].message
+
+
+def test_a_newer_export_of_ekphory_updates_and_an_older_one_does_not(
+    memory, tmp_path, close_at_end
+):
+    home, copy = memory, close_at_end(Memory(tmp_path / "copy", embedder=HashEmbedder()))
+    home.add("The key hangs in the hall", id="key", at="2026-01-01")
+    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
+    home.export(old)
+    home.update("key", text="The key hangs behind the boiler", at="2026-02-01")
+    home.export(new)
+    assert counts(import_path(copy, old)) == (1, 0, 0, 0)
+    assert counts(import_path(copy, new)) == (0, 1, 0, 0)
+    assert counts(import_path(copy, new)) == (0, 0, 1, 0)
+    assert import_path(copy, old).left_out == {OLDER_RECORD: 1}
+    assert copy.get("key").text == "The key hangs behind the boiler"

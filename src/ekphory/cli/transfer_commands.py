@@ -151,8 +151,9 @@ def import_records(
 ) -> None:
     """Remember what a file, folder or export holds.
 
-    Run again, after an interruption or later, it adds what is missing. The exit code is 1 when
-    a record was refused; all others are imported.
+    Run again, after an interruption or later, it adds what is missing. A record of a known id
+    that says something else becomes a new version of its memory, unless it is the older one. The
+    exit code is 1 when a record was refused; all others are imported.
 
     Documents are Markdown, text, reStructuredText, PDF, Word, HTML and source code. Of a document
     that has changed the new passages replace the old ones; the links, tags and date of a note are

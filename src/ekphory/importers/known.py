@@ -225,8 +225,12 @@ class KnownRecords:
     def _compare(
         self, fields: Mapping[str, object], draft: MemoryRecord, held: MemoryRecord
     ) -> dict[str, Any]:
-        """Return the fields that a record gives, and that the memory has otherwise."""
-        given = [name for name in self._compared if fields.get(name) is not None]
+        """Return the fields that a record gives, and that the memory has otherwise.
+
+        What a model predicted is nothing that a record says.
+        """
+        told = [name for name in self._compared if fields.get(name) is not None]
+        given = [name for name in told if name not in draft.predicted]
         changes = {
             name: getattr(draft, name)
             for name in given

@@ -30,6 +30,7 @@ from ekphory.importers.source import (
 from ekphory.importers.text import read_jsonl, read_text
 from ekphory.scope import SCOPE_FIELDS, Scope
 from ekphory.types import WriteReport
+from ekphory.write import WRITABLE_FIELDS
 
 if TYPE_CHECKING:
     from ekphory.memory import Memory
@@ -76,7 +77,9 @@ def import_path(
 ) -> ImportReport:
     """Import a file, folder or export into a memory.
 
-    An import is idempotent: run again, after an interruption or later, it adds what is missing.
+    An import is idempotent: run again, after an interruption or later, it adds what is missing. A
+    record of a known id that says something else becomes a new version of its memory, unless it is
+    older than the memory, or is a version that the memory has had; then it is left out.
 
     Args:
         memory: Where to write.
@@ -89,7 +92,8 @@ def import_path(
         conversation: LoCoMo only: sample id of the one conversation to import.
 
     Returns:
-        The numbers of records added, skipped and failed, and where the failures are listed.
+        The numbers of records added, updated, skipped and failed, and where the failures are
+        listed.
 
     Raises:
         InvalidInput: The path is missing, empty, or not in the format.
@@ -163,7 +167,8 @@ class _Target:
     def write(self, chunk: list[ImportedRecord]) -> None:
         """Write a chunk, and count what becomes of it."""
         if self._chosen == "ekphory":
-            self._add(chunk, self._memory.add_exported)
+            report = self._add(chunk, self._memory.add_exported)
+            self._known.take_records([_keep_writable(record) for record in chunk], report)
             return
         if self._chosen in _CHATS:
             cleaned = clean_records([record.fields for record in chunk])
@@ -201,6 +206,12 @@ class _Target:
             self._memory.add_exported(replaced)
         if told:
             self._add(told, self._memory.add_exported)
+
+
+def _keep_writable(record: ImportedRecord) -> ImportedRecord:
+    """Return an exported memory without what the store sets itself."""
+    fields = {name: record.fields.get(name) for name in WRITABLE_FIELDS}
+    return replace(record, fields=fields)
 
 
 def _run(target: _Target, records: Iterator[Readable], on_progress: OnProgress) -> ImportReport:

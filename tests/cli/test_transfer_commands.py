@@ -23,8 +23,22 @@ def test_importing_again_adds_nothing(ekphory, notes):
     result = ekphory.run("import", notes(ONE, TWO))
     assert (result.exit_code, result.stdout) == (0, "2 added, 0 already there, 0 failed.\n")
     again = ekphory.json("import", notes(ONE, TWO), "--format", "jsonl")
-    counts = {"added": 0, "skipped": 2, "failed": 0, "forgotten": 0}
+    counts = {"added": 0, "updated": 0, "skipped": 2, "failed": 0, "forgotten": 0}
     assert again == counts | {"failures_path": None, "examples": [], "left_out": {}}
+
+
+def test_what_an_import_updates_and_what_is_older_is_told(ekphory, notes):
+    first = '{"id": "a", "text": "Otto is the plumber", "at": "2026-01-01"}'
+    second = '{"id": "a", "text": "Otto is the painter", "at": "2026-02-01"}'
+    ekphory.run("import", notes(first))
+    updated = ekphory.run("import", notes(second)).stdout
+    assert updated == "0 added, 1 updated, 0 already there, 0 failed.\n"
+    assert ekphory.json("import", notes(second))["updated"] == 0
+    older = ekphory.run("import", notes(first)).stdout
+    assert older.splitlines() == [
+        "0 added, 0 already there, 0 failed.",
+        "Left out: 1 × record older than what is stored.",
+    ]
 
 
 def test_a_broken_line_is_listed_and_the_others_are_imported(ekphory, notes, tmp_path):

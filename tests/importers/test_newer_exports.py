@@ -210,6 +210,7 @@ def long_text(*words):
     return "\n\n".join(" ".join(f"{word} {n} and so on." for n in range(90)) for word in words)
 
 
+@pytest.mark.slow
 def test_of_a_long_document_the_passages_that_changed_are_replaced(memory, export):
     def given(name, text, month):
         project = house(text, uuid="d1", prompt="", month=month)

@@ -58,7 +58,7 @@ class KnownRecords:
         self._memory = memory
         self._tally = tally
         self._compared = compared
-        self._outdated: dict[str, list[str]] = {}
+        self._outdated: list[str] = []
 
     # Texts, whose passages are looked for before anything is written.
 
@@ -145,8 +145,7 @@ class KnownRecords:
             if record is not None:
                 gone.add(record.id)
             waiting.append(_name_anew(each, stored[0], taken))
-        if gone:
-            self._outdated[passages[0].place] = sorted(gone)
+        self._outdated += sorted(gone)
         return waiting
 
     def _is_older(
@@ -168,12 +167,10 @@ class KnownRecords:
 
         Args:
             waiting: What was added, by now.
-            report: What became of it; a text of which a passage was refused loses nothing.
+            report: What became of it; where a passage was refused, nothing is forgotten.
         """
-        refused = {waiting[failure.index].part_of for failure in report.failed}
-        outdated, self._outdated = self._outdated, {}
-        ids = [memory_id for each in outdated.values() for memory_id in each]
-        if refused - {None}:
+        ids, self._outdated = self._outdated, []
+        if any(waiting[failure.index].part_of for failure in report.failed):
             return
         for some in _in_parts(ids):
             mine = owned_in_any_session(self._memory.scope)
@@ -189,6 +186,8 @@ class KnownRecords:
             records: What was handed to the memory.
             report: What became of it; what it counts as skipped is counted by `tally`.
         """
+        if not report.skipped:
+            return
         refused = {failure.index for failure in report.failed}
         known: list[tuple[ImportedRecord, MemoryRecord]] = []
         for place, record in enumerate(records):
@@ -196,7 +195,7 @@ class KnownRecords:
             draft = self._read(record) if named and place not in refused else None
             if draft is not None:
                 known.append((record, draft))
-        stored = self._find({draft.id for _, draft in known}) if report.skipped else {}
+        stored = self._find({draft.id for _, draft in known})
         for record, draft in known:
             held = stored.get(_identity(draft))
             if held is not None:

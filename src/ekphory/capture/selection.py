@@ -357,8 +357,46 @@ def _cut(each: GivenMessage, secret: Secret) -> str:
 
 def _is_kept(each: _Read, reader: captures.CaptureReader) -> bool:
     message, sure = each.given.message, sum(each.reading.classes) >= reader.least
-    has_text = bool(message.text.replace(REDACTED, "").strip())
-    return sure and has_text and not each.steers and message.role in ("user", "assistant")
+    worded = _has_words(message.text)
+    return sure and worded and not each.steers and message.role in ("user", "assistant")
+
+
+def _has_words(text: str) -> bool:
+    """Return whether a message says something, beside a secret that was cut out of it."""
+    words = _WORDS.findall(text.replace(REDACTED, " ").replace("’", "'").casefold())
+    if REDACTED not in text:
+        return bool(text.strip())
+    return any(word not in _phrases().empty_words for word in words)
+
+
+_WORDS = re.compile(r"\w+(?:'\w+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Phrases:
+    """What `phrases.toml` knows, as it says there."""
+
+    greeting: re.Pattern[str]
+    points_back: re.Pattern[str]
+    empty_words: frozenset[str]
+
+
+@lru_cache(1)
+def _phrases() -> _Phrases:
+    given = tomllib.loads(files("ekphory.capture").joinpath("phrases.toml").read_text("utf-8"))
+    compiled = [
+        re.compile(given[name], re.VERBOSE | re.IGNORECASE) for name in ("greeting", "points_back")
+    ]
+    return _Phrases(*compiled, frozenset(given["empty_words"]))
+
+
+def without_greeting(text: str) -> str:
+    """Return a message without the greeting that it begins with, where that is a sentence.
+
+    A message that is a greeting alone stays as it is.
+    """
+    found = _phrases().greeting.match(text)
+    return (text[found.end() :].strip() if found else "") or text
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,9 +417,9 @@ def _choose(read: Sequence[_Read], finder: services.EntityFinder | None) -> _Cho
     What it names is found by `finder`, or else was read.
     """
     last = read[-1]
-    before = read[-1 - last.reading.reaches : -1]
+    before = read[-1 - _count_needed(read) : -1]
     needed = [each for each in before if not each.steers and each.given.message.text.strip()]
-    context = [each.given.message.text[-_LONGEST_CONTEXT:] for each in needed]
+    context = [without_greeting(each.given.message.text)[-_LONGEST_CONTEXT:] for each in needed]
     classes = last.reading.classes
     told_by = (each.given.message.speaker for each in (*needed, last))
     speakers = [
@@ -390,13 +428,26 @@ def _choose(read: Sequence[_Read], finder: services.EntityFinder | None) -> _Cho
     named = [named for each in (*needed, last) for named in _named(each, finder)]
     entities = [*_clean_names(speakers), *named]
     return _Chosen(
-        text="\n".join([*context, last.given.message.text[:_LONGEST_KEPT]]),
+        text="\n".join([*context, without_greeting(last.given.message.text)[:_LONGEST_KEPT]]),
         class_=captures.MESSAGE_CLASSES[classes.index(max(classes))],
         entities=tuple(dict.fromkeys(entities)),
         evidence=tuple(each.place for each in (*needed, last)),
         message=last.given.message,
         at=last.given.at,
     )
+
+
+def _count_needed(read: Sequence[_Read]) -> int:
+    """Return how many messages before the last one are needed to understand it.
+
+    One that begins by pointing back ("that's the load balancer") is not understood without what
+    was said right before it, whatever was read; what a tool printed is not what it points at.
+    """
+    last = read[-1]
+    if last.reading.reaches or len(read) == 1 or read[-2].given.message.role == "tool":
+        return last.reading.reaches
+    text = without_greeting(last.given.message.text)
+    return 1 if _phrases().points_back.match(text) else 0
 
 
 def _named(read: _Read, finder: services.EntityFinder | None) -> list[services.Entity]:

@@ -31,7 +31,8 @@ from ekphory.capture.transcript import GivenMessage, read_messages
 from ekphory.config import read_settings
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput
-from ekphory.history import get
+from ekphory.filters.tree import Comparison, Field
+from ekphory.history import get, in_view
 from ekphory.models import captures
 from ekphory.models.chat import Chat
 from ekphory.prompting.injection import find_injection
@@ -497,9 +498,12 @@ def _write(
         _finish(draft, labels=labels, sentence=sentence)
         for draft, labels, sentence in zip(drafts, fitting, sentences, strict=True)
     ]
-    report = add_drafts(engine, scope, finished)
+    there = _find_captured(engine, scope, drafts, chosen)
+    new = [draft for draft, known in zip(finished, there, strict=True) if known is None]
+    written = iter(add_drafts(engine, scope, new).ids if new else ())
     kept = []
-    for each, its_labels, memory_id in zip(chosen, fitting, report.ids, strict=True):
+    for each, its_labels, known in zip(chosen, fitting, there, strict=True):
+        memory_id = known or next(written)
         record = get(engine, scope, memory_id)
         kept.append(
             Captured(
@@ -514,6 +518,34 @@ def _write(
             )
         )
     return kept
+
+
+def _find_captured(
+    engine: Engine, scope: Scope, drafts: Sequence[Draft], chosen: Sequence[_Chosen]
+) -> list[str | None]:
+    """Return of each draft the id of the memory that is its message, whoever captured it.
+
+    A message is known again by its session, its role and its moment, and by its text or its
+    place; one that no moment is told of, by its text.
+    """
+    session = drafts[0].record.session if drafts else None
+    if session is None:
+        return [None] * len(drafts)
+    where = in_view(scope, Comparison(Field("session"), "eq", session))
+    known: dict[tuple[object, ...], str] = {}
+    for record in engine.store.select(where, order="newest"):
+        if "evidence" in record.metadata:
+            said = record.metadata.get("said", record.text)
+            known[record.role, said] = record.id
+            known[record.role, record.at, said] = record.id
+            known[record.role, record.at, record.metadata["evidence"], "place"] = record.id
+    found = []
+    for draft, each in zip(drafts, chosen, strict=True):
+        role, text, at = draft.record.role, draft.record.text, each.at
+        place = draft.record.metadata["evidence"]
+        names = [(role, text)] if at is None else [(role, at, text), (role, at, place, "place")]
+        found.append(next((known[name] for name in names if name in known), None))
+    return found
 
 
 def _finish(draft: Draft, *, labels: Sequence[str], sentence: str | None) -> Draft:

@@ -386,7 +386,9 @@ def _capture(waiting: Waiting, state: HookState, open_store: OpenStore) -> str:
             return "the transcript is gone"
         messages = read_transcript(path)
     names = name_messages(messages)
-    since = find_first_new(names, state.captured(waiting.host, waiting.session))
+    known = state.captured(waiting.host, waiting.session)
+    known |= state.captured_by_hand(waiting.org, waiting.project, waiting.session)
+    since = find_first_new(names, known)
     if since == len(messages):
         return "nothing new"
     patterns = find_patterns(Path(waiting.folder))

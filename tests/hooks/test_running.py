@@ -167,9 +167,7 @@ def test_what_was_captured_into_another_project_is_captured_by_hooks(
     run, open_memory, folder, state, tmp_path
 ):
     path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
-    state.note_captured_by_hand(
-        None, "another project", "s1", name_messages(read_transcript(path))
-    )
+    state.note_captured_by_hand(None, "another project", "s1", name_messages(read_transcript(path)))
     run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
     capture_waiting(state, open_memory)
     with open_memory(project=str(folder)) as memory:

@@ -32,9 +32,8 @@ from ekphory.hooks.transcripts import read_lines, read_transcript
 from ekphory.memory import Memory
 from ekphory.models.captures import MOST_REACHED, bundled_capture_reader
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
-from ekphory.retrieval.stages.shape import is_pinned
 from ekphory.scope import DEFAULT_NAME
-from ekphory.types import Hit
+from ekphory.types import Hit, is_pinned
 
 LEAST_PROBABILITY = 0.2
 LEAST_RELEVANCE = 0.03

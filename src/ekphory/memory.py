@@ -574,6 +574,7 @@ class Memory:
 
         Raises:
             InvalidInput: An argument cannot be used.
+            MemoryNotFound: There is none with one of these ids in this scope.
         """
         return revise.revisions(self._engine, self.scope, of=of, limit=limit)
 

@@ -119,8 +119,9 @@ def test_where_no_memory_fits_the_first_is_cut_at_a_sentence_or_a_word(text, end
 def test_a_memory_without_confidence_is_left_out_beside_others():
     likely, unlikely = hit("tea"), hit("coffee", score=0.004)
     rule = hit("Metric units", score=0.0, pool="shared_rules", metadata={"pinned": True})
-    made = block([likely, unlikely, rule])
-    assert made.included == (likely, rule)
+    earlier = replace(hit("milk", score=0.0), superseded_by="tea", since=NOW)
+    made = block([likely, unlikely, rule, earlier])
+    assert made.included == (likely, rule, earlier)
     assert made.left_out == (LeftOut(unlikely, "unlikely"),)
     assert block([unlikely]).included == (unlikely,)
     assert block([hit(ORDER), unlikely]).included == (unlikely,)

@@ -385,10 +385,10 @@ class _Phrases:
 @lru_cache(1)
 def _phrases() -> _Phrases:
     given = tomllib.loads(files("ekphory.capture").joinpath("phrases.toml").read_text("utf-8"))
-    compiled = [
+    greeting, points_back = (
         re.compile(given[name], re.VERBOSE | re.IGNORECASE) for name in ("greeting", "points_back")
-    ]
-    return _Phrases(*compiled, frozenset(given["empty_words"]))
+    )
+    return _Phrases(greeting, points_back, frozenset(given["empty_words"]))
 
 
 def without_greeting(text: str) -> str:

@@ -366,8 +366,11 @@ def _refuse(hits: Sequence[Hit], settings: BlockSettings) -> dict[int, LeftOut]:
 
 
 def _is_unlikely(hit: Hit) -> bool:
-    """Return whether a hit's confidence is shown as none; a rule is for every prompt."""
-    return _confidence(hit) == "0.00" and not is_pinned(hit.memory)
+    """Return whether a hit's confidence is shown as none.
+
+    A rule is for every prompt, and what is superseded says by its mark why it has none.
+    """
+    return _confidence(hit) == "0.00" and hit.since is None and not is_pinned(hit.memory)
 
 
 def _confidence(hit: Hit) -> str:

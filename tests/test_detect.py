@@ -475,6 +475,9 @@ def test_what_was_said_in_a_dialogue_supersedes_what_was_said_only_where_that_is
     [
         ({}, {}, True),
         (CAPTURED, CAPTURED, True),
+        (CAPTURED | {"session": "s"}, CAPTURED | {"session": "s"}, False),
+        (CAPTURED | {"session": "s"}, CAPTURED | {"session": "t"}, True),
+        (TURN, CAPTURED | {"session": "s"}, False),
         (TURN, CAPTURED, True),
         (TURN, TURN, False),
         ({}, {"role": "assistant"}, False),

@@ -235,8 +235,18 @@ def test_the_decisions_on_some_memories_are_listed(moved):
     assert [pair.revision.id for pair in moved.revisions(of=["rome"])] == [first.id]
     assert [pair.revision.id for pair in moved.revisions(of=["oslo"])] == [second.id, first.id]
     assert moved.revisions(of=["jan"]) == ()
-    with pytest.raises(InvalidInput, match="of='rome': .*Give "):
+    with pytest.raises(InvalidInput, match=r"of='rome': .*Give "):
         moved.revisions(of="rome")
+
+
+def test_decisions_on_a_memory_that_is_not_there_are_an_error_that_names_it(moved, open_memory):
+    with pytest.raises(MemoryNotFound, match="id='nowhere'"):
+        moved.revisions(of=["rome", "nowhere"])
+    with open_memory(project="another") as other, pytest.raises(MemoryNotFound, match="id='rome'"):
+        other.revisions(of=["rome"])
+    with pytest.raises(InvalidInput, match=r"of='': .*Give "):
+        moved.revisions(of=[""])
+    assert moved.revisions(of=[]) == ()
 
 
 @pytest.mark.parametrize("k", [0, -1, True, 2.5])

@@ -101,7 +101,7 @@ def judge(
 
     What a tool or an assistant said never acts on what a person said, and of two that nobody told
     one after the other neither is the newer one. A conflict that nothing but its probability keeps
-    from acting leans.
+    from acting leans, save between two turns, or two memories captured of one session.
     """
     by_kind = dict(zip(CHANGE_KINDS, map(float, probabilities), strict=True))
     limits = reader.thresholds
@@ -121,7 +121,7 @@ def judge(
         first,
         ended,
         "conflict",
-        leans=may_act and not (_is_turn(pair.older) and _is_turn(pair.newer)),
+        leans=may_act and not _is_one_talk(pair),
     )
 
 
@@ -139,6 +139,18 @@ def _is_talk(pair: StatementPair) -> bool:
         _is_turn(each) or {"class", "evidence"} <= each.metadata.keys()
         for each in (pair.older, pair.newer)
     )
+
+
+def _is_one_talk(pair: StatementPair) -> bool:
+    """Return whether both are turns, or were captured of one session.
+
+    What is said in one sitting is mostly about different things; who changes their mind in it says
+    so plainly, and such a decision acts.
+    """
+    older, newer = pair.older, pair.newer
+    if _is_turn(older) and _is_turn(newer):
+        return True
+    return _is_talk(pair) and older.session is not None and older.session == newer.session
 
 
 def _is_turn(record: MemoryRecord) -> bool:

@@ -33,17 +33,19 @@ from ekphory.models.loading import (
     load_embedder,
 )
 from ekphory.models.reranker import RerankingModel, Turn, bundled_reranker, read_dialogue
+from ekphory.prompting.injection import find_injection
 from ekphory.recorded_searches import RecordedSearches, Surface
 from ekphory.reembed import ReembedReport
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline
 from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.presets import preset as preset_named
-from ekphory.retrieval.stages.shape import PINNED, RULES
 from ekphory.scope import Scope, condition
 from ekphory.search import Question, SearchResult
 from ekphory.spans import TraceSpan
 from ekphory.store.protocol import Order, StoreHealth, Verification
 from ekphory.types import (
+    PINNED,
+    RULES,
     SHARED_POOLS,
     MemoryRecord,
     MemoryType,
@@ -330,8 +332,10 @@ class Memory:
         It enters every later prompt of all agents: only people should add rules.
 
         Raises:
-            InvalidInput: The text is empty or cannot be stored.
+            InvalidInput: The text is empty or cannot be stored, tries to steer a model past its
+                instructions, or holds a secret.
         """
+        _check_rule(text)
         return self.add(text, pool=RULES, type="procedural", metadata={PINNED: True}).ids[0]
 
     @_verb
@@ -570,6 +574,7 @@ class Memory:
 
         Raises:
             InvalidInput: An argument cannot be used.
+            MemoryNotFound: There is none with one of these ids in this scope.
         """
         return revise.revisions(self._engine, self.scope, of=of, limit=limit)
 
@@ -901,6 +906,21 @@ def _constructor(
 
 
 _construct = _constructor(Memory)
+
+
+def _check_rule(text: object) -> None:
+    """Raise where a text must not stand in every later prompt; a secret in it is not shown."""
+    if not isinstance(text, str):
+        return  # as adding it says
+    shown, secrets = capturing.redact(text)
+    if secrets:
+        problem = "holds a secret, and a rule enters every later prompt"
+        raise InvalidInput("text", shown, problem, "Say where the secret is kept, not what it is")
+    found = find_injection(text)
+    if found.rule is not None:
+        problem = f"reads as an attempt to steer a model ({found.rule}), and a rule enters every "
+        remedy = "Say what agents should do, without naming their other instructions"
+        raise InvalidInput("text", shown, f"{problem}later prompt", remedy)
 
 
 class AsyncMemory:

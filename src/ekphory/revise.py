@@ -13,7 +13,7 @@ import numpy as np
 
 from ekphory.detect import BY_A_PERSON, CALLER, authority, revision_id
 from ekphory.engine import Engine
-from ekphory.errors import InvalidInput, ScopeError
+from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
 from ekphory.filters.tree import And, Comparison, Field, In
 from ekphory.history import get, history
 from ekphory.retrieval.revisions import FOREVER, RevisionLinks
@@ -29,6 +29,7 @@ from ekphory.types import (
     Progress,
     Revision,
     RevisionKind,
+    is_storable,
     now_utc,
     to_microseconds,
     to_utc,
@@ -230,7 +231,7 @@ def revisions(
     if of is not None:
         if isinstance(of, str):
             raise InvalidInput("of", of, "must be a list of ids", f"Give [{of!r}]")
-        wanted = set(of)
+        wanted = _check_known(engine, scope, of)
         entries = [each for each in entries if {each.revision.older, each.revision.newer} & wanted]
     newest = entries[: -limit - 1 : -1]
     keys = {key for each in newest for key in (each.older_key, each.newer_key)}
@@ -240,6 +241,28 @@ def revisions(
         for each in newest
         if {each.older_key, each.newer_key} <= records.keys()
     )
+
+
+def _check_known(engine: Engine, scope: Scope, ids: Sequence[str]) -> set[str]:
+    """Return ids once each.
+
+    Raises:
+        InvalidInput: One of them is no id.
+        MemoryNotFound: The scope sees no memory with one of them.
+    """
+    for each in ids:
+        if not isinstance(each, str) or not each or not is_storable(each):
+            raise InvalidInput("of", each, "an id is non-empty text", "Give ids of memories")
+    wanted = set(ids)
+    if not wanted:
+        return wanted
+    engine.store.version()
+    where = And((scope.predicate(), In(Field("id"), tuple(sorted(wanted)))))
+    known = {record.id for record in engine.store.select(where, order="newest")}
+    unknown = next((each for each in ids if each not in known), None)
+    if unknown is not None:
+        raise MemoryNotFound(unknown)
+    return wanted
 
 
 def check_count(name: str, value: object) -> None:

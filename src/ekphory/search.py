@@ -184,11 +184,13 @@ class SearchResult:
 
         The block says that its content is data and no instruction; all of it is escaped. Each
         memory carries its place in `hits` from 1, source, type, date, age, score and producer.
-        Without hits the block says so in words: it is not empty, as if no search had run. It is
-        empty only when `max_tokens` cannot hold its frame.
+        What has a score that rounds to 0.00 is left out beside others. Without hits the block says
+        so in words: it is not empty, as if no search had run. It is empty only when `max_tokens`
+        cannot hold its frame.
 
         Args:
-            max_tokens: Limit for the whole block; a memory that does not fit is passed over.
+            max_tokens: Limit for the whole block; a memory that does not fit is passed over, and
+                where none fits the first is cut at the end of a sentence or a word.
             now: The moment that ages are told from; None for the current one.
             recent_messages: Texts that the prompt holds besides. A memory of which more than .4
                 of the words stand in one of them is left out. Give what the model reads anyway;

@@ -156,6 +156,16 @@ class MemoryRecord:
         return self.index_prefix + self.text
 
 
+RULES = "shared_rules"
+PINNED = "pinned"
+"""Key of the metadata that is true for a pinned rule."""
+
+
+def is_pinned(record: MemoryRecord) -> bool:
+    """Return whether a memory is a rule that every search finds."""
+    return record.pool == RULES and record.metadata.get(PINNED) is True
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One memory found by a search.

@@ -195,3 +195,68 @@ def test_a_beginning_that_is_none_is_refused(memory, read_as, since):
     read_as({})
     with pytest.raises(InvalidInput, match="since"):
         memory.capture(said("a", "b"), since=since)
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "evidence"),
+    [
+        ("The socket closes after 55 s.", "thats the load balancer then", (0, 1)),
+        ("I put it into CHANGELOG.md.", "no, that's for us; operators get theirs in Dutch", (0, 1)),
+        ("The job stops at night.", "hi! ok, das ist der Virenscanner", (0, 1)),
+        ("Le flux est lent.", "oui, c'est le proxy", (0, 1)),
+        ("El informe falla.", "eso lo arregla Marta los lunes", (0, 1)),
+        ("The socket closes after 55 s.", "that load balancer is Wouter's", (1,)),
+        ("Der Lauf endet.", "das Tor am Hof hat einen Code", (1,)),
+    ],
+)
+def test_what_begins_by_pointing_back_is_kept_with_what_it_points_at(
+    memory, read_as, before, text, evidence
+):
+    read_as({text: reading("fact")})
+    messages = [{"role": "assistant", "content": before}, {"role": "user", "content": text}]
+    assert [each.evidence for each in memory.capture(messages).kept] == [evidence]
+
+
+def test_what_a_tool_printed_is_not_what_a_message_points_back_at(memory, read_as):
+    read_as({"that's enough": reading("decision")})
+    messages = [*said("611 passed", role="tool"), *said("that's enough")]
+    assert [each.evidence for each in memory.capture(messages).kept] == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("hi! I moved to Oslo last week", "I moved to Oslo last week"),
+        ("Good morning Anna. The audit is on Friday", "The audit is on Friday"),
+        ("Hallo zusammen!\nWir nehmen ab jetzt Req", "Wir nehmen ab jetzt Req"),
+        ("bonjour ! le serveur est à Lyon", "le serveur est à Lyon"),
+        ("¡hola! vivo en Gijón", "vivo en Gijón"),
+        ("hey, I moved to Oslo", "hey, I moved to Oslo"),
+        ("morning run. 5 km each Tuesday", "morning run. 5 km each Tuesday"),
+        ("hi-res images go to the CDN. always", "hi-res images go to the CDN. always"),
+        ("good morning!", "good morning!"),
+    ],
+)
+def test_a_greeting_that_is_a_sentence_is_no_part_of_the_memory(memory, read_as, text, kept):
+    read_as({text: reading("fact")})
+    (found,) = memory.capture(said(text)).kept
+    assert (found.text, found.evidence) == (kept, (0,))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("hedgehog-Lamp-91", 0),
+        ("it's [redacted].", 0),
+        ("Passwort: [redacted]", 0),
+        ("mi contraseña es [redacted], gracias", 0),
+        ("c’est [redacted]", 0),
+        ("new key for knmi is [redacted]", 1),
+        ("the wifi password is [redacted]", 1),
+    ],
+)
+def test_what_holds_nothing_but_a_secret_is_no_memory(memory, read_as, text, words):
+    clean = text.replace("hedgehog-Lamp-91", "[redacted]")
+    read_as({clean: reading("fact")})
+    report = memory.capture([*said("what's the password?"), *said(text)])
+    assert (len(report.kept), memory.count()) == (words, words)

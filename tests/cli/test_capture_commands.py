@@ -6,6 +6,7 @@ import pytest
 from tests.hooks.payloads import CLAUDE_LINES, prompt_payload, write_lines
 
 from ekphory import resident
+from ekphory.hooks.state import HookState
 
 SAID = [
     {"role": "user", "content": "hi there"},
@@ -28,6 +29,13 @@ def test_a_transcript_is_captured_without_its_secret(ekphory, transcript):
     listed = ekphory.run("list", "--project", "home").stdout
     assert "hazelnuts" in listed
     assert "hedgehog" not in listed
+
+
+def test_hooks_know_what_was_captured_by_hand(ekphory, transcript):
+    ekphory.run("capture", str(transcript), "--project", "home", "--session", "s1")
+    state = HookState(ekphory.store)
+    assert len(state.captured_by_hand(None, "home", "s1")) == len(SAID)
+    assert state.captured_by_hand(None, "work", "s1") == set()
 
 
 def test_a_review_writes_nothing(ekphory, transcript):

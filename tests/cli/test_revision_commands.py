@@ -91,6 +91,11 @@ def test_nothing_to_look_at_is_said_in_words(moved):
     assert moved.json("settle") == {"settled": True}
 
 
+def test_decisions_on_a_memory_that_is_not_there_are_a_failure(moved):
+    assert "id='nowhere': no such memory" in moved.failure("revisions", "--of", "nowhere")
+    assert "No decisions." in moved.run("revisions", "--of", "rome").stderr
+
+
 def test_a_decision_that_cannot_be_made_says_why(moved):
     assert "is the same memory" in moved.failure("supersede", "rome", "--by", "rome")
     assert "there is none in this scope" in moved.failure("unsupersede", "nothing")

@@ -64,14 +64,14 @@ def found_in_three(home, question):
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_of_twenty_questions_a_day_later_fifteen_have_the_answer_among_three(home):
+def test_of_twenty_questions_a_day_later_sixteen_have_the_answer_among_three(home):
     home.play(WRITTEN, session="s1", began=A_DAY_AGO)
     missed = [
         question
         for key, question in WRITTEN.questions
         if not any(WRITTEN.answers(key, text) for text in found_in_three(home, question))
     ]
-    assert len(missed) <= 5, missed
+    assert len(missed) <= 4, missed
     files = [each.read_bytes() for each in home.store.rglob("*") if each.is_file()]
     assert any(b"new api key for knmi is [redacted]" in content for content in files)
     assert not any(SECRET in content for content in files)

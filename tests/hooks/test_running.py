@@ -16,10 +16,12 @@ from ekphory.hooks.running import (
     capture_waiting,
     find_project,
     is_ignored,
+    name_messages,
     name_of_remote,
     names_ignored,
 )
 from ekphory.hooks.state import HookState
+from ekphory.hooks.transcripts import read_transcript
 from ekphory.models import captures
 
 from .payloads import CLAUDE_LINES, OPENCODE_LINES, end_payload, prompt_payload, write_lines
@@ -129,6 +131,45 @@ def test_at_the_end_of_a_turn_the_transcript_is_noted_and_then_captured_once(
     run("session-end", end_payload("claude-code", folder=folder, transcript=path))
     capture_waiting(state, open_memory)
     assert last(state).did == "nothing new"
+    with open_memory(project=str(folder)) as memory:
+        assert memory.count() == 1
+
+
+def test_what_hooks_captured_is_not_captured_again_by_hand(
+    run, open_memory, folder, state, tmp_path
+):
+    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
+    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
+    capture_waiting(state, open_memory)
+    with open_memory(project=str(folder)) as memory:
+        (record,) = memory.list()
+        report = memory.capture(read_transcript(path), session="s1", source="t.jsonl")
+        assert [each.id for each in report.kept] == [record.id]
+        assert memory.count() == 1
+        memory.capture(read_transcript(path), session="another")
+        assert memory.count() == 2
+
+
+def test_what_was_captured_by_hand_is_not_captured_again_by_hooks(
+    run, open_memory, folder, state, tmp_path
+):
+    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
+    names = name_messages(read_transcript(path))
+    state.note_captured_by_hand(None, "another project", "s1", names)
+    state.note_captured_by_hand(None, str(folder), "s1", names[:-1])
+    state.note_captured_by_hand(None, str(folder), "s1", names[-1:])
+    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
+    capture_waiting(state, open_memory)
+    assert last(state).did == "nothing new"
+
+
+def test_what_was_captured_into_another_project_is_captured_by_hooks(
+    run, open_memory, folder, state, tmp_path
+):
+    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
+    state.note_captured_by_hand(None, "another project", "s1", name_messages(read_transcript(path)))
+    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
+    capture_waiting(state, open_memory)
     with open_memory(project=str(folder)) as memory:
         assert memory.count() == 1
 

@@ -34,7 +34,7 @@ def results():
     made = st.builds(
         hit,
         one,
-        score=st.floats(0, 1),
+        score=st.floats(0.01, 1),
         at=st.datetimes(timezones=st.just(UTC)),
         path=st.none() | one,
         producer=st.just("") | one,

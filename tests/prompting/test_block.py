@@ -93,6 +93,40 @@ def test_a_memory_that_does_not_fit_is_passed_over_and_keeps_its_index():
     assert made.used_tokens == len(made.text)
 
 
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        (
+            "The gate sticks. " + "It was oiled in the spring by Mara and her brother " * 30,
+            "brother …",
+        ),
+        ("Mara oils the gate of the yard twice a year. " * 2 + "word " * 900, "a year. …"),
+        ("a & b < c " * 900, "< c a …"),
+        ("门坏了" * 900, "了 …"),
+    ],
+)
+def test_where_no_memory_fits_the_first_is_cut_at_a_sentence_or_a_word(text, end):
+    hits = [hit(text), hit("word " * 3_000)]
+    made = block(hits, max_tokens=150)
+    assert made.included == (hits[0],)
+    assert made.left_out == (LeftOut(hits[1], "budget"),)
+    (shown,) = ElementTree.fromstring(made.text)
+    assert shown.text.endswith(end)
+    assert text.startswith(shown.text.removesuffix(" …"))
+    assert made.used_tokens == estimate_tokens(made.text) <= 150
+
+
+def test_a_memory_without_confidence_is_left_out_beside_others():
+    likely, unlikely = hit("tea"), hit("coffee", score=0.004)
+    rule = hit("Metric units", score=0.0, pool="shared_rules", metadata={"pinned": True})
+    earlier = replace(hit("milk", score=0.0), superseded_by="tea", since=NOW)
+    made = block([likely, unlikely, rule, earlier])
+    assert made.included == (likely, rule, earlier)
+    assert made.left_out == (LeftOut(unlikely, "unlikely"),)
+    assert block([unlikely]).included == (unlikely,)
+    assert block([hit(ORDER), unlikely]).included == (unlikely,)
+
+
 def test_a_memory_that_steers_is_dropped_and_counted():
     # A memory that steers is dropped and counted.
     hits = [hit(ORDER), hit("Lunch is at noon.")]
@@ -126,7 +160,7 @@ def test_a_memory_that_a_recent_message_says_is_left_out():
     [
         ([], "No memory was found."),
         ([hit(ORDER)], "Memories were found, but none is shown."),
-        ([hit("word " * 3_000)], "Memories were found, but none is shown."),
+        ([hit("word" * 3_000)], "Memories were found, but none is shown."),
     ],
 )
 def test_a_block_without_memories_says_so(hits, note):

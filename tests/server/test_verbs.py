@@ -164,6 +164,7 @@ def test_a_verb_that_reads_returns_the_same(both, ask):
         lambda memory: memory.forget(),
         lambda memory: memory.supersede("rome", by="rome"),
         lambda memory: memory.unsupersede(revision="none"),
+        lambda memory: memory.revisions(of=["none"]),
         lambda memory: memory.promote("tea", pool="mine"),
         lambda memory: memory.settle(-1),
         lambda memory: memory.repeated_mistakes(),
@@ -327,6 +328,7 @@ BY_ID = [
     lambda memory: memory.forget("1"),
     lambda memory: memory.promote("1", pool="shared_knowledge"),
     lambda memory: memory.supersede("1", by="2"),
+    lambda memory: memory.revisions(of=["1"]),
 ]
 
 

@@ -218,7 +218,10 @@ class SaidRule:
     def find(self, text: str) -> Iterator[Secret]:
         """Return the secrets that it finds in a text."""
         for match in _compile(self.pattern).finditer(text):
-            start, end = match.span(match.re.groupindex["secret"])
+            groups = match.re.groupindex
+            if "unless" in groups and match.group(groups["unless"]):
+                continue
+            start, end = match.span(groups["secret"])
             while end > start and text[end - 1] in ".,;:)":
                 end -= 1
             if self.shape == "iban":
@@ -263,13 +266,41 @@ def said_rules() -> tuple[SaidRule, ...]:
 
 
 def _is_mixed(text: str) -> bool:
-    if REDACTED in text or not any(map(str.isalnum, text)):
+    if REDACTED in text or not any(map(str.isalnum, text)) or _is_said_of_secrets(text):
         return False
     inner = text[1:-1]
     has_letter = any(map(str.isalpha, text))
     signs = any(not each.isalnum() and each not in "'’-./" for each in text)
     capital_inside = any(map(str.isupper, inner)) and any(map(str.islower, text))
     return has_letter and (any(map(str.isdigit, text)) or signs or capital_inside)
+
+
+def _is_numbered(text: str) -> bool:
+    counts = sum(map(str.isalpha, text)), sum(map(str.isdigit, text))
+    return REDACTED not in text and min(counts) >= 1 and not _is_said_of_secrets(text)
+
+
+def _is_unusual(text: str) -> bool:
+    if _is_mixed(text):
+        return True
+    parts = (text, *re.split(r"[-_]", text))
+    return REDACTED not in text and not any(map(_is_said_of_secrets, parts))
+
+
+def _is_phrase(text: str) -> bool:
+    return not any(_is_said_of_secrets(each) for each in re.split(r"[ -]", text))
+
+
+def _is_said_of_secrets(word: str) -> bool:
+    """Return whether a word is said of secrets, and is none: wrong, required, abgelaufen."""
+    words, forms = _said_of_secrets()
+    return word.casefold() in words or (word.isalpha() and forms.fullmatch(word) is not None)
+
+
+@lru_cache(1)
+def _said_of_secrets() -> tuple[frozenset[str], Any]:
+    given = _said()["said_of_secrets"]
+    return frozenset(map(str.casefold, given["words"])), _compile(given["forms"])
 
 
 def passes_luhn(number: str) -> bool:
@@ -326,6 +357,9 @@ def _changes(text: str) -> int:
 
 _SHAPES: Mapping[str, Callable[[str], bool]] = {
     "mixed": _is_mixed,
+    "numbered": _is_numbered,
+    "unusual": _is_unusual,
+    "phrase": _is_phrase,
     "digits": lambda text: sum(map(str.isdigit, text)) >= 3,
     "words": lambda _: True,
     "any": lambda text: REDACTED not in text,

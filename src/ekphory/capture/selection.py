@@ -31,7 +31,8 @@ from ekphory.capture.transcript import GivenMessage, read_messages
 from ekphory.config import read_settings
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput
-from ekphory.history import get
+from ekphory.filters.tree import Comparison, Field
+from ekphory.history import get, in_view
 from ekphory.models import captures
 from ekphory.models.chat import Chat
 from ekphory.prompting.injection import find_injection
@@ -357,8 +358,46 @@ def _cut(each: GivenMessage, secret: Secret) -> str:
 
 def _is_kept(each: _Read, reader: captures.CaptureReader) -> bool:
     message, sure = each.given.message, sum(each.reading.classes) >= reader.least
-    has_text = bool(message.text.replace(REDACTED, "").strip())
-    return sure and has_text and not each.steers and message.role in ("user", "assistant")
+    worded = _has_words(message.text)
+    return sure and worded and not each.steers and message.role in ("user", "assistant")
+
+
+def _has_words(text: str) -> bool:
+    """Return whether a message says something, beside a secret that was cut out of it."""
+    words = _WORDS.findall(text.replace(REDACTED, " ").replace("’", "'").casefold())
+    if REDACTED not in text:
+        return bool(text.strip())
+    return any(word not in _phrases().empty_words for word in words)
+
+
+_WORDS = re.compile(r"\w+(?:'\w+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Phrases:
+    """What `phrases.toml` knows, as it says there."""
+
+    greeting: re.Pattern[str]
+    points_back: re.Pattern[str]
+    empty_words: frozenset[str]
+
+
+@lru_cache(1)
+def _phrases() -> _Phrases:
+    given = tomllib.loads(files("ekphory.capture").joinpath("phrases.toml").read_text("utf-8"))
+    greeting, points_back = (
+        re.compile(given[name], re.VERBOSE | re.IGNORECASE) for name in ("greeting", "points_back")
+    )
+    return _Phrases(greeting, points_back, frozenset(given["empty_words"]))
+
+
+def without_greeting(text: str) -> str:
+    """Return a message without the greeting that it begins with, where that is a sentence.
+
+    A message that is a greeting alone stays as it is.
+    """
+    found = _phrases().greeting.match(text)
+    return (text[found.end() :].strip() if found else "") or text
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,9 +418,9 @@ def _choose(read: Sequence[_Read], finder: services.EntityFinder | None) -> _Cho
     What it names is found by `finder`, or else was read.
     """
     last = read[-1]
-    before = read[-1 - last.reading.reaches : -1]
+    before = read[-1 - _count_needed(read) : -1]
     needed = [each for each in before if not each.steers and each.given.message.text.strip()]
-    context = [each.given.message.text[-_LONGEST_CONTEXT:] for each in needed]
+    context = [without_greeting(each.given.message.text)[-_LONGEST_CONTEXT:] for each in needed]
     classes = last.reading.classes
     told_by = (each.given.message.speaker for each in (*needed, last))
     speakers = [
@@ -390,13 +429,26 @@ def _choose(read: Sequence[_Read], finder: services.EntityFinder | None) -> _Cho
     named = [named for each in (*needed, last) for named in _named(each, finder)]
     entities = [*_clean_names(speakers), *named]
     return _Chosen(
-        text="\n".join([*context, last.given.message.text[:_LONGEST_KEPT]]),
+        text="\n".join([*context, without_greeting(last.given.message.text)[:_LONGEST_KEPT]]),
         class_=captures.MESSAGE_CLASSES[classes.index(max(classes))],
         entities=tuple(dict.fromkeys(entities)),
         evidence=tuple(each.place for each in (*needed, last)),
         message=last.given.message,
         at=last.given.at,
     )
+
+
+def _count_needed(read: Sequence[_Read]) -> int:
+    """Return how many messages before the last one are needed to understand it.
+
+    One that begins by pointing back ("that's the load balancer") is not understood without what
+    was said right before it, whatever was read; what a tool printed is not what it points at.
+    """
+    last = read[-1]
+    if last.reading.reaches or len(read) == 1 or read[-2].given.message.role == "tool":
+        return last.reading.reaches
+    text = without_greeting(last.given.message.text)
+    return 1 if _phrases().points_back.match(text) else 0
 
 
 def _named(read: _Read, finder: services.EntityFinder | None) -> list[services.Entity]:
@@ -446,9 +498,12 @@ def _write(
         _finish(draft, labels=labels, sentence=sentence)
         for draft, labels, sentence in zip(drafts, fitting, sentences, strict=True)
     ]
-    report = add_drafts(engine, scope, finished)
+    there = _find_captured(engine, scope, drafts, chosen)
+    new = [draft for draft, known in zip(finished, there, strict=True) if known is None]
+    written = iter(add_drafts(engine, scope, new).ids if new else ())
     kept = []
-    for each, its_labels, memory_id in zip(chosen, fitting, report.ids, strict=True):
+    for each, its_labels, known in zip(chosen, fitting, there, strict=True):
+        memory_id = known or next(written)
         record = get(engine, scope, memory_id)
         kept.append(
             Captured(
@@ -463,6 +518,34 @@ def _write(
             )
         )
     return kept
+
+
+def _find_captured(
+    engine: Engine, scope: Scope, drafts: Sequence[Draft], chosen: Sequence[_Chosen]
+) -> list[str | None]:
+    """Return of each draft the id of the memory that is its message, whoever captured it.
+
+    A message is known again by its session, its role and its moment, and by its text or its
+    place; one that no moment is told of, by its text.
+    """
+    session = drafts[0].record.session if drafts else None
+    if session is None:
+        return [None] * len(drafts)
+    where = in_view(scope, Comparison(Field("session"), "eq", session))
+    known: dict[tuple[object, ...], str] = {}
+    for record in engine.store.select(where, order="newest"):
+        if "evidence" in record.metadata:
+            said = record.metadata.get("said", record.text)
+            known[record.role, said] = record.id
+            known[record.role, record.at, said] = record.id
+            known[record.role, record.at, record.metadata["evidence"], "place"] = record.id
+    found = []
+    for draft, each in zip(drafts, chosen, strict=True):
+        role, text, at = draft.record.role, draft.record.text, each.at
+        place = draft.record.metadata["evidence"]
+        names = [(role, text)] if at is None else [(role, at, text), (role, at, place, "place")]
+        found.append(next((known[name] for name in names if name in known), None))
+    return found
 
 
 def _finish(draft: Draft, *, labels: Sequence[str], sentence: str | None) -> Draft:

@@ -19,6 +19,7 @@ from ekphory.cli.command import command, message_console, print_result, result_c
 from ekphory.cli.options import OutputOptions, StoreOptions, open_for_writing, settings_for
 from ekphory.cli.output import make_table, print_json
 from ekphory.errors import InvalidInput, StoreError
+from ekphory.scope import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from ekphory.hooks.hosts import HookChange
@@ -52,7 +53,8 @@ def capture(
     """Keep what is worth remembering of a transcript, without its secrets.
 
     Transcripts of Claude Code, Codex, Gemini CLI, Cursor, opencode and OpenClaw are read, and
-    messages with `role` and `content`. Repeating it adds nothing.
+    messages with `role` and `content`. Repeating it adds nothing, and what hooks captured of the
+    same session and project is there already.
 
     Args:
         file (FILE): A transcript: lines of JSON, or a JSON list.
@@ -71,6 +73,7 @@ def capture(
                 source=source or file.name,
                 labels=tuple(label or ()),
             )
+        _note_captured(where, messages)
     shown = make_table(
         f"{len(report.kept)} of {len(messages)} messages are worth remembering"
         if review
@@ -84,6 +87,18 @@ def capture(
     if not output.json:
         told = f"{report.redactions} secrets cut out, {len(report.steering)} messages that steer."
         message_console().print(told, style="dim")
+
+
+def _note_captured(where: StoreOptions, messages: Sequence[dict[str, Any]]) -> None:
+    """Note which messages of a session are captured, so that no hook captures them again."""
+    from ekphory.hooks.running import name_messages
+
+    settings = settings_for(where)
+    if settings.session is None:
+        return
+    project = settings.project or DEFAULT_NAME
+    names = name_messages(messages)
+    _find_state(where).note_captured_by_hand(settings.org, project, settings.session, names)
 
 
 def _columns(*names: str) -> list[Any]:

@@ -32,9 +32,8 @@ from ekphory.hooks.transcripts import read_lines, read_transcript
 from ekphory.memory import Memory
 from ekphory.models.captures import MOST_REACHED, bundled_capture_reader
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
-from ekphory.retrieval.stages.shape import is_pinned
 from ekphory.scope import DEFAULT_NAME
-from ekphory.types import Hit
+from ekphory.types import Hit, is_pinned
 
 LEAST_PROBABILITY = 0.2
 LEAST_RELEVANCE = 0.03
@@ -386,7 +385,9 @@ def _capture(waiting: Waiting, state: HookState, open_store: OpenStore) -> str:
             return "the transcript is gone"
         messages = read_transcript(path)
     names = name_messages(messages)
-    since = find_first_new(names, state.captured(waiting.host, waiting.session))
+    known = state.captured(waiting.host, waiting.session)
+    known |= state.captured_by_hand(waiting.org, waiting.project, waiting.session)
+    since = find_first_new(names, known)
     if since == len(messages):
         return "nothing new"
     patterns = find_patterns(Path(waiting.folder))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ekphory.errors import StoreError
+from ekphory.scope import DEFAULT_NAME
 
 STATE_FILE = "hooks.sqlite3"
 _BUSY_SECONDS = 1.0
@@ -24,6 +25,9 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS sessions (
     host TEXT, session TEXT, captured TEXT NOT NULL DEFAULT '[]',
     recalled TEXT NOT NULL DEFAULT '[]', PRIMARY KEY (host, session)) STRICT;
+CREATE TABLE IF NOT EXISTS by_hand (
+    org TEXT, project TEXT, session TEXT, captured TEXT NOT NULL,
+    PRIMARY KEY (org, project, session)) STRICT;
 CREATE TABLE IF NOT EXISTS waiting (
     id INTEGER PRIMARY KEY AUTOINCREMENT, host TEXT NOT NULL, session TEXT NOT NULL,
     org TEXT, project TEXT NOT NULL, folder TEXT NOT NULL, transcript TEXT, messages TEXT,
@@ -104,6 +108,22 @@ class HookState:
     def note_captured(self, host: str, session: str, names: Iterable[str]) -> None:
         """Note which messages of a session are captured, in the place of what was noted."""
         self._write_names("captured", host, session, names)
+
+    def captured_by_hand(self, org: str | None, project: str, session: str) -> set[str]:
+        """Return what names the messages of a session that somebody captured into a project."""
+        query = "SELECT captured FROM by_hand WHERE org = ? AND project = ? AND session = ?"
+        rows = self._read(query, (org or DEFAULT_NAME, project, session))
+        return set(json.loads(rows[0][0])) if rows else set()
+
+    def note_captured_by_hand(
+        self, org: str | None, project: str, session: str, names: Iterable[str]
+    ) -> None:
+        """Add messages to those that somebody captured; no hook captures them again."""
+        known = self.captured_by_hand(org, project, session) | set(names)
+        self._write(
+            "INSERT OR REPLACE INTO by_hand (org, project, session, captured) VALUES (?, ?, ?, ?)",
+            (org or DEFAULT_NAME, project, session, json.dumps(sorted(known))),
+        )
 
     def _read_names(self, column: str, host: str, session: str) -> set[str]:
         query = f"SELECT {column} FROM sessions WHERE host = ? AND session = ?"  # noqa: S608

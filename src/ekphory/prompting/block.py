@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from html import escape
 from typing import Literal, NoReturn, get_args
@@ -13,7 +14,7 @@ from ekphory.agent_trace import CONFIDENT, RetrievalTrace, StageResult
 from ekphory.errors import InvalidInput
 from ekphory.prompting.injection import UNSPACED, find_injection, neutralise_markers
 from ekphory.prompting.recall_block import CLOSING, OPENING, SECURITY_COMMENT
-from ekphory.types import Hit, are_strings, now_utc, to_utc
+from ekphory.types import Hit, are_strings, is_pinned, now_utc, to_utc
 
 # A budget of tokens: what does not fit is passed over, and what follows is tried.
 
@@ -211,7 +212,7 @@ def _steers(answer: str) -> bool:
 # The block.
 
 Injections = Literal["drop", "keep"]
-Reason = Literal["injection", "overlap", "budget"]
+Reason = Literal["injection", "overlap", "unlikely", "budget"]
 
 NOTHING_FOUND = "No memory was found."
 NOTHING_LIKELY = "Memories were found, but none that is likely enough to answer."
@@ -259,7 +260,7 @@ class LeftOut:
     Attributes:
         hit: The hit.
         reason: `injection`: it tries to steer a model; `overlap`: a recent message says it already;
-            `budget`: it did not fit.
+            `unlikely`: its confidence rounds to 0.00; `budget`: it did not fit.
         rule: For an injection, the rule that it matches; else None.
     """
 
@@ -275,7 +276,7 @@ class PromptBlock:
     Attributes:
         text: The block; empty only when the budget cannot hold even its frame.
         used_tokens: The tokens of the text, never more than `max_tokens`.
-        included: The hits that the text shows, best first.
+        included: The hits that the text shows, best first; one of them may be cut short.
         left_out: The hits that it does not show, best first, each with the reason.
     """
 
@@ -299,7 +300,9 @@ def prompt_block(
 ) -> PromptBlock:
     """Render hits as a block of `<memory>` elements, whose `index` is the hit's place from 1.
 
-    A hit that does not fit into the budget is passed over, and the next one is tried.
+    A hit that does not fit into the budget is passed over, and the next one is tried. Where none
+    fits, the first one is cut at the end of a sentence or a word. A hit whose confidence rounds to
+    0.00 is left out beside others.
 
     Args:
         hits: Best first.
@@ -321,6 +324,10 @@ def prompt_block(
     }
     told = _fit_notes(notes, settings)
     shown = _fit_lines(lines, told, settings)
+    if lines and not shown:
+        first = next(iter(lines))
+        cut = _cut_line(hits[first], first + 1, now, told, settings)
+        lines, shown = (lines | {first: cut}, [first]) if cut else (lines, shown)
     remarks = () if shown else (NOTHING_SHOWN if hits else if_empty, "")
     text = _write_text(
         [*told, *(lines[place] for place in shown)] if shown else [], remarks, settings
@@ -351,7 +358,23 @@ def _refuse(hits: Sequence[Hit], settings: BlockSettings) -> dict[int, LeftOut]:
             rules = (find_injection(text).rule for text in shown if text)
             if rule := next(filter(None, rules), None):
                 refused[place] = LeftOut(hit, "injection", rule)
+    left = [place for place in range(len(hits)) if place not in refused]
+    unlikely = [place for place in left if _is_unlikely(hits[place])]
+    if len(unlikely) < len(left):
+        refused |= {place: LeftOut(hits[place], "unlikely") for place in unlikely}
     return refused
+
+
+def _is_unlikely(hit: Hit) -> bool:
+    """Return whether a hit's confidence is shown as none.
+
+    A rule is for every prompt, and what is superseded says by its mark why it has none.
+    """
+    return _confidence(hit) == "0.00" and hit.since is None and not is_pinned(hit.memory)
+
+
+def _confidence(hit: Hit) -> str:
+    return f"{hit.score:.2f}"
 
 
 def _fit_notes(notes: Sequence[str], settings: BlockSettings) -> list[str]:
@@ -373,6 +396,38 @@ def _fit_lines(lines: Mapping[int, str], told: list[str], settings: BlockSetting
     while shown and _is_over(_frame([*told, *(lines[place] for place in shown)]), settings):
         shown.pop()
     return shown
+
+
+_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+_SENTENCE = re.compile(r"[.!?…]['\"”’)]*(?=\s)|[。！？]")
+_LEAST_SENTENCES = 0.5
+"""Share of what fits that whole sentences must have; else it is cut at a word."""
+
+
+def _cut_line(
+    hit: Hit, index: int, now: datetime, told: list[str], settings: BlockSettings
+) -> str | None:
+    """Return the line of a hit with as much of its text as fits; None where no word does."""
+
+    def write(end: int) -> str:
+        return _write_line(replace(hit, text=hit.text[:end].rstrip() + " …"), index, now)
+
+    ends = [word.end() for word in _WORD.finditer(hit.text)][:-1]
+    most = bisect.bisect_right(
+        ends, 0, key=lambda end: int(_is_over(_frame([*told, write(end)]), settings))
+    )
+    if most == 0:
+        return None
+    end = ends[most - 1]
+    sentences = [each.end() for each in _SENTENCE.finditer(hit.text, 0, end + 1)]
+    if sentences and sentences[-1] >= _LEAST_SENTENCES * end:
+        end = sentences[-1]
+    line = write(end)
+    # A counter need not count more for more text, and a part may steer where the whole does not.
+    if _is_over(_frame([*told, line]), settings):
+        return None
+    steers = settings.injections == "drop" and find_injection(hit.text[:end]).rule is not None
+    return None if steers else line
 
 
 def _write_text(lines: list[str], remarks: Sequence[str], settings: BlockSettings) -> str:
@@ -399,7 +454,7 @@ def _write_line(hit: Hit, index: int, now: datetime) -> str:
         "type": memory.type,
         "date": memory.at.date().isoformat(),
         "age": format_age(memory.at, now),
-        "confidence": f"{hit.score:.2f}",
+        "confidence": _confidence(hit),
         "producer": memory.producer,
         "superseded": "" if hit.since is None else f"since {hit.since.date().isoformat()}",
     }

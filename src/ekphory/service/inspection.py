@@ -24,7 +24,6 @@ from ekphory.recorded_searches import RecordedIn, RecordedSearch
 from ekphory.retrieval.pipeline import Pipeline, StageDescription, describe
 from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.presets import preset as find_preset
-from ekphory.retrieval.stages.shape import is_pinned
 from ekphory.scope import DEFAULT_NAME, Scope, get_owner
 from ekphory.search import MOST_HITS, NEWEST, SearchResult
 from ekphory.service.episodes import FACETS, Selection, Uids, around
@@ -37,6 +36,7 @@ from ekphory.types import (
     MemoryRecord,
     StageStatus,
     Trace,
+    is_pinned,
     now_utc,
     to_microseconds,
     to_utc,

@@ -20,7 +20,7 @@ from ekphory.retrieval.rerank import min_max
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.scope import get_owner
 from ekphory.store.protocol import IntArray
-from ekphory.types import MemoryRecord
+from ekphory.types import PINNED, RULES, MemoryRecord
 
 # Maximal marginal relevance: an order in which the best come first and do not repeat each other.
 #
@@ -124,18 +124,10 @@ def join_around(parts: Sequence[MemoryRecord], part_id: str, *, longest: int) ->
 
 # Rules that every search finds: those of the pool `shared_rules` that say so in their metadata.
 
-RULES = "shared_rules"
-PINNED = "pinned"
-"""Key of the metadata that is true for a pinned rule."""
 MOST_RULES = 200
 """Of more rules the most important are looked at, of equally important ones the newest."""
 MOST_PINNED = 10
 _MOST_KNOWN = 100_000
-
-
-def is_pinned(record: MemoryRecord) -> bool:
-    """Return whether a memory is a rule that every search finds."""
-    return record.pool == RULES and record.metadata.get(PINNED) is True
 
 
 class PinnedRules:

@@ -6,6 +6,7 @@ import { count, counted } from "./format.js";
 const REASONS = {
   injection: "tries to steer a model",
   overlap: "said already",
+  unlikely: "has no confidence",
   budget: "did not fit",
 };
 

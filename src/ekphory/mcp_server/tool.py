@@ -18,8 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from ekphory.catalog.access_keys import Rights
 from ekphory.catalog.database import NotPermitted
 from ekphory.config import Settings
+from ekphory.errors import MemoryNotFound
 from ekphory.memory import Memory
 from ekphory.prompting.injection import find_injection
+from ekphory.revise import DecidedPair
 from ekphory.scope import SCOPE_FIELDS, Scope, get_owner
 from ekphory.search import SearchResult
 from ekphory.server.auth import Caller
@@ -316,8 +318,7 @@ def as_hits(records: Iterable[MemoryRecord]) -> tuple[Hit, ...]:
 
 def as_current_hits(memory: Memory, records: Sequence[MemoryRecord]) -> tuple[Hit, ...]:
     """Return records as hits that say which memory holds in the place of each, and since when."""
-    ids = [record.id for record in records]
-    decided = memory.revisions(of=ids, limit=_MOST_DECISIONS) if ids else ()
+    decided = _find_decisions(memory, [record.id for record in records])
     later = {
         (get_owner(pair.older), pair.older.id): pair.newer
         for pair in decided
@@ -330,6 +331,18 @@ def as_current_hits(memory: Memory, records: Sequence[MemoryRecord]) -> tuple[Hi
             hit = replace(hit, superseded_by=newer.id, since=newer.at)
         found.append(hit)
     return tuple(found)
+
+
+def _find_decisions(memory: Memory, ids: list[str]) -> Sequence[DecidedPair]:
+    """Return the decisions on memories, without those that were removed since they were listed."""
+    while ids:
+        try:
+            return memory.revisions(of=ids, limit=_MOST_DECISIONS)
+        except MemoryNotFound as removed:
+            if removed.memory_id not in ids:
+                raise
+            ids = [each for each in ids if each != removed.memory_id]
+    return ()
 
 
 def format_records(records: Iterable[MemoryRecord]) -> str:

@@ -347,12 +347,15 @@ class Memory:
 
         Raises:
             MemoryNotFound: There is none with that id in this scope.
-            InvalidInput: The pool is not shared.
+            InvalidInput: The pool is not shared, or is that of rules and the text cannot be one.
         """
         if pool not in SHARED_POOLS:
             remedy = f"Choose one of {', '.join(SHARED_POOLS)}"
             raise InvalidInput("pool", pool, "is not a shared pool", remedy)
-        return write.promote(self._engine, self.scope, self.get(id), pool=pool)
+        record = self.get(id)
+        if pool == RULES:
+            _check_rule(record.text)
+        return write.promote(self._engine, self.scope, record, pool=pool)
 
     @_verb
     def add_exported(self, records: Iterable[Mapping[str, Any]]) -> WriteReport:
@@ -506,6 +509,8 @@ class Memory:
             "metadata": metadata,
         }
         changes = {name: value for name, value in given.items() if value is not None}
+        if text is not None and self.get(id).pool == RULES:
+            _check_rule(text)
         with TraceSpan("update"):
             return history.update(self._engine, self.scope, id, changes)
 

@@ -1,10 +1,13 @@
 """Following evidence from memory to memory, where no path of relations is read."""
 
+import numpy as np
 import pytest
 from tests.cases import read_cases
 from tests.prompting.hits import hit
 
 from ekphory.agent.local_provider import (
+    FEATURES,
+    ChainWeights,
     HopWeights,
     LocalProvider,
     Trail,
@@ -14,12 +17,11 @@ from ekphory.agent.local_provider import (
 )
 from ekphory.agent.provider import Budget, SearchTool
 from ekphory.agent_trace import EventLog, HopResolved
+from ekphory.models.reranker import TINY_RERANKER, bundled_reranker
 
 CASES = read_cases(__file__)
-WEIGHTS = HopWeights(
-    gate={"intercept": 5.0},
-    hop={"intercept": -3.0, "place": -0.3, "meaning": 1.0, "shared": 8.0, "open": 2.0},
-)
+CHAIN = ChainWeights({"intercept": -3.0, "place": -0.3, "meaning": 1.0, "shared": 8.0, "open": 2.0})
+WEIGHTS = HopWeights({"intercept": 5.0}, CHAIN)
 ROOF = "Where does the man who fixed our roof live?"
 
 
@@ -65,7 +67,7 @@ def test_evidence_leads_to_the_memory_that_shares_its_name(village):
 
 
 def test_where_the_gate_is_closed_plain_search_answers(village):
-    closed = HopWeights(gate={"intercept": -5.0}, hop=WEIGHTS.hop)
+    closed = HopWeights({"intercept": -5.0}, CHAIN)
     outcome, hops = follow(village, ROOF, weights=closed)
     assert (outcome.ranking, hops) == (None, [])
 
@@ -77,15 +79,15 @@ def test_without_calls_left_the_evidence_is_weighed_by_what_was_found(village):
 
 
 def test_words_and_what_plain_search_found_open_the_gate():
-    weights = HopWeights(gate={"both": 2.0, "= held": -3.0}, hop={})
+    weights = HopWeights({"both": 2.0, "= held": -3.0}, CHAIN)
     found = [hit("The keys are in the blue bowl")]
     assert needs_several("Where are the keys?", found, weights) == pytest.approx(0.0474, abs=1e-3)
     assert needs_several("Did both go to Riga?", found, weights) == pytest.approx(0.8808, abs=1e-3)
 
 
 def test_a_chain_is_as_probable_as_all_of_its_memories_together():
-    assert chain_probability([0.9, 0.8], WEIGHTS) == pytest.approx(0.72)
-    flat = HopWeights(gate={}, hop={}, chain_curve=(0.0, 0.0))
+    assert chain_probability([0.9, 0.8], CHAIN) == pytest.approx(0.72)
+    flat = ChainWeights({}, chain_curve=(0.0, 0.0))
     assert chain_probability([0.9, 0.8], flat) == 0.5
 
 
@@ -96,5 +98,29 @@ def test_a_candidate_that_begins_with_a_name_of_the_evidence_is_titled():
     tool = SearchTool(lambda _: [life, film], budget, EventLog())
     trail = Trail("Who directed Night Ferry?", tool, [film, life])
     trail.ask_with(film.id, weight=1.0)
-    titled = trail.features()[:, 8]
+    titled = trail.features()[:, FEATURES.index("titled")]
     assert titled.tolist() == [0.0, 1.0]
+
+
+def test_what_was_said_within_three_turns_of_the_evidence_is_beside_it(memory):
+    for place, text in enumerate(["Where is it?", "Behind the shed", "Odd", "Rain again", "Tea?"]):
+        memory.add(text, id=text, session="may", sequence=place)
+    memory.add("Where is it now?", id="june", session="june", sequence=1)
+    hits = {each.id: each for each in memory.search("Where is it?", k=9).hits}
+    tool = SearchTool(lambda _: list(hits.values()), Budget(most_calls=9, seconds=60), EventLog())
+    trail = Trail("Where is it?", tool, list(hits.values()))
+    trail.ask_with("Where is it?", weight=1.0)
+    found = trail.features()[:, [FEATURES.index("beside"), FEATURES.index("session")]]
+    said_near = dict(zip(trail.ids, found.tolist(), strict=True))
+    assert said_near["Behind the shed"] == [1.0, 1.0]
+    assert said_near["Tea?"] == [0.0, 1.0]
+    assert said_near["june"] == [0.0, 0.0]
+
+
+def test_a_reader_reads_the_likeliest_candidates_behind_the_question_and_the_last_memory():
+    roof, home, tea = (hit(text) for text in ("Joop fixed our roof", "Joop lives in Delft", "Tea"))
+    tool = SearchTool(lambda _: [home], Budget(most_calls=9, seconds=60), EventLog())
+    trail = Trail(ROOF, tool, [roof, home, tea], bundled_reranker(TINY_RERANKER))
+    read, was_read = trail.read_features(np.array([-np.inf, 1.0, 0.0])).T
+    assert read[1] > read[2]
+    assert was_read.tolist() == [1.0, 1.0, 1.0]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ekphory.agent.local_provider import FEATURES, HOPS_FILE, read_weights
+from ekphory.agent.local_provider import FEATURES, HOPS_FILE, READ_FEATURES, read_weights
 from ekphory.retrieval.calibration import read_fitted
 from ekphory.testing import HashEmbedder
 from ekphory_lab.training.hops import find_steps, hop_scopes, learn_hops
@@ -19,9 +19,10 @@ def test_hops_are_learned_from_questions_of_one_and_of_several_memories():
     with ExitStack() as kept_open:
         found = find_steps(scopes, embedder, kept_open)
         file = learn_hops(found, seed=0, embedder=embedder)
-    assert set(file.values["hop"]) == {*FEATURES, "intercept"}
+    assert set(file.values["unread"]["hop"]) == {*FEATURES, "intercept"}
+    assert set(file.values["read"]["hop"]) == {*READ_FEATURES, "intercept"}
     # What the chain's memory leads to is likelier the earlier that its lookup finds it.
-    assert file.values["hop"]["meaning"] > 0
+    assert file.values["unread"]["hop"]["meaning"] > 0
     assert 0 < file.values["follow"] < 1
 
 
@@ -30,5 +31,7 @@ def test_the_weights_that_come_with_ekphory_are_those_of_the_command():
     assert file.command == "ekphory train hops --seed 0"
     assert set(file.data) == {"chains", "conversations"}
     weights = read_weights()
-    assert set(weights.hop) == {*FEATURES, "intercept"}
+    assert set(weights.unread.hop) == {*FEATURES, "intercept"}
+    assert weights.read is not None
+    assert set(weights.read.hop) == {*READ_FEATURES, "intercept"}
     assert 0 < weights.stop < weights.follow < 1

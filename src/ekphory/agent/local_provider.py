@@ -4,9 +4,10 @@ What the rules of `question.py` read as a path of relations is followed name by 
 says that several memories are needed, the evidence itself is followed: a memory that belongs to the
 answer names what the next one is about. So every memory of the evidence asks twice more: by
 meaning, with the question before its text, and by the names that it adds to the question. What
-these lookups and the question's own found is weighed by a logistic regression over ten features. It
-and the gate, which says whether a question needs several memories at all, were fitted on written
-questions by `ekphory train hops`. Nothing in it knows a relation.
+these lookups and the question's own found is weighed by a logistic regression over its features,
+of which one is what the bundled reranker reads. It and the gate, which says whether a question
+needs several memories at all, were fitted on written questions by `ekphory train hops`. Nothing in
+it knows a relation.
 """
 
 from __future__ import annotations
@@ -31,7 +32,15 @@ from ekphory.agent.provider import (
 )
 from ekphory.agent.question import QuestionReading, is_asking, meaning_words, read_question
 from ekphory.agent_trace import BRANCH, BranchStarted, EventLog, HopResolved, RouteChosen
-from ekphory.models.reranker import RerankingModel, log_odds
+from ekphory.models.reranker import (
+    TINY_RERANKER,
+    RerankingModel,
+    RerankPassage,
+    RerankQuery,
+    bundled_name,
+    bundled_reranker,
+    log_odds,
+)
 from ekphory.retrieval.asked_state import question_features
 from ekphory.retrieval.calibration import FITTED, read_fitted
 from ekphory.retrieval.lexical import TermArray, passage_terms, query_terms
@@ -91,13 +100,37 @@ HOPS_KIND = "hops"
 HOPS_FILE = FITTED / "hops.json"
 FEATURES = (
     *("log odds", "place", "meaning", "bridge", "held", "open"),
-    *("shared", "rarest", "titled", "near"),
+    *("shared", "rarest", "titled", "near", "beside", "session", "speaker"),
 )
 """Of a candidate: how far its log-odds in plain search lie below the best; the logarithm of its
 place there; reciprocal places in the two lookups of the evidence; the share of the question's terms
 that it holds, and that the chain lacks and it holds; how far its terms are those that the evidence
 adds to the question, and the rarest of these; whether it begins with a name of the evidence, and
-how near this stands to words of the question."""
+how near this stands to words of the question; whether it was said within three turns of the
+evidence, or in its session, and by whoever said the first hit."""
+READ_FEATURES = (*FEATURES, "read", "was read")
+"""Those, and the log-odds of a reranker that reads it behind the question and the last memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainWeights:
+    """What was fitted for choosing the memories of a chain.
+
+    Attributes:
+        hop: By `FEATURES` or `READ_FEATURES`, what each adds to the log-odds that a memory belongs
+            to the answer; `intercept` among them.
+        hop_curve, chain_curve: Slope and intercept that make the log-odds of what was chosen, and
+            of a whole chain, probabilities.
+    """
+
+    hop: Mapping[str, float]
+    hop_curve: tuple[float, float] = (1.0, 0.0)
+    chain_curve: tuple[float, float] = (1.0, 0.0)
+
+    def odds(self, features: FloatArray, names: Sequence[str]) -> FloatArray:
+        """Return the log-odds of candidates with these features, shape (candidates,)."""
+        weights = np.array([self.hop.get(name, 0.0) for name in names])
+        return np.asarray(features @ weights + self.hop.get("intercept", 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,24 +140,17 @@ class HopWeights:
     Attributes:
         gate: By word or pair of a question, and by `GATE_NUMBERS`, what it adds to the log-odds
             that several memories are needed; `intercept` among them.
-        hop: By `FEATURES`, what it adds to the log-odds that a memory belongs to the answer.
-        hop_curve, chain_curve: Slope and intercept that make the log-odds of what was chosen, and
-            of a whole chain, probabilities.
+        unread: What chooses where no reranker reads the candidates.
+        read: What chooses where the bundled one does; None where it is not to.
         follow: Probability from which the gate lets a question be followed.
         stop: Probability of a hop below which nothing more is followed.
     """
 
     gate: Mapping[str, float]
-    hop: Mapping[str, float]
-    hop_curve: tuple[float, float] = (1.0, 0.0)
-    chain_curve: tuple[float, float] = (1.0, 0.0)
+    unread: ChainWeights
+    read: ChainWeights | None = None
     follow: float = 0.5
     stop: float = 0.2
-
-    @property
-    def hop_vector(self) -> FloatArray:
-        """The weights of `FEATURES` in their order."""
-        return np.array([self.hop.get(name, 0.0) for name in FEATURES])
 
 
 @cache
@@ -135,7 +161,10 @@ def read_weights(path: Path = HOPS_FILE) -> HopWeights:
         ModelError: The file is missing, or holds something else.
     """
     values = dict(read_fitted(path, kind=HOPS_KIND).values)
-    values |= {name: tuple(values[name]) for name in ("hop_curve", "chain_curve")}
+    for name in ("unread", "read"):
+        given = values[name]
+        curves = {each: tuple(given[each]) for each in ("hop_curve", "chain_curve")}
+        values[name] = ChainWeights(given["hop"], **curves)
     return HopWeights(**values)
 
 
@@ -179,6 +208,13 @@ def needs_several(question: str, hits: Sequence[Hit], weights: HopWeights) -> fl
 
 BEAM = 3
 """How many of the first hits are evidence from the beginning."""
+MOST_READ = 16
+"""How many candidates a reranker reads for each hop."""
+_READ_WITH = 200
+"""So much of the last memory of a chain it reads behind the question."""
+_READ_CHARACTERS = 800
+_UNREAD = -6.0
+_BESIDE = 3
 MOST_HOPS = 4
 _BEAM_DISCOUNT = 0.3
 
@@ -209,6 +245,7 @@ class Trail:
         question: What is asked.
         tool: What searches.
         plain: What the question's own lookup found, best first; not empty.
+        reader: Reads the likeliest candidates of each hop; None for none.
         chain: Ids that were chosen, in order; the first is that of the first hit.
         evidence: What was asked with.
     """
@@ -216,6 +253,7 @@ class Trail:
     question: str
     tool: SearchTool
     plain: Sequence[Hit]
+    reader: RerankingModel | None = None
     chain: list[str] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
     _hits: dict[str, Hit] = field(default_factory=dict)
@@ -284,12 +322,44 @@ class Trail:
                     _reciprocal(each.by_names, row_of),
                     *read.shared_with(row_of[each.id]),
                     *self._named(each, ids, read),
+                    *self._said_near(each.id, ids),
                 ]
             )
             led[row_of[each.id]] = 0.0
-            columns = [2, 3, 6, 7, 8, 9]
+            columns = [2, 3, 6, 7, 8, 9, 10, 11]
             found[:, columns] = np.maximum(found[:, columns], each.weight * led)
+        speaker = self._hits[self.chain[0]].memory.producer
+        found[:, 12] = [self._hits[each].memory.producer == speaker for each in ids]
         return found
+
+    def read_features(self, odds: FloatArray) -> FloatArray:
+        """Return what `READ_FEATURES` has more, shape (candidates, 2), of the likeliest candidates.
+
+        Args:
+            odds: By which the likeliest are chosen.
+        """
+        found = np.column_stack([np.full(len(odds), _UNREAD), np.zeros(len(odds))])
+        if self.reader is None:
+            return found
+        ids, rows = self.ids, np.argsort(-odds, kind="stable")[:MOST_READ]
+        last = self._hits[self.chain[-1]].memory.indexed_text[:_READ_WITH]
+        texts = [self._hits[ids[row]].memory.indexed_text[:_READ_CHARACTERS] for row in rows]
+        passages = [RerankPassage(text) for text in texts]
+        scores = self.reader.score(RerankQuery(f"{self.question} {last}"), passages)
+        found[rows] = np.column_stack([log_odds(scores.astype(np.float64)), np.ones(len(rows))])
+        return found
+
+    def _said_near(self, memory_id: str, ids: Sequence[str]) -> list[FloatArray]:
+        """Return which candidates were said within a few turns of a memory, and in its session."""
+        memory = self._hits[memory_id].memory
+        beside, within = np.zeros(len(ids)), np.zeros(len(ids))
+        if memory.session is None:
+            return [beside, within]
+        for row, other in enumerate(self._hits[each].memory for each in ids):
+            within[row] = other.session == memory.session
+            if within[row] and memory.sequence is not None and other.sequence is not None:
+                beside[row] = abs(other.sequence - memory.sequence) <= _BESIDE
+        return [beside, within]
 
     def _named(self, evidence: Evidence, ids: Sequence[str], read: _TermTable) -> list[FloatArray]:
         """Return which candidates begin with a name of the evidence, and how near those stand."""
@@ -428,7 +498,13 @@ class LocalProvider:
         several = needs_several(question, first, weights) if asks and len(first) > 1 else 0.0
         if several < weights.follow:
             return _end_after_one_lookup(first, log, "single")
-        return _follow_evidence(Trail(question, tool, first), weights, log)
+        return _follow_evidence(Trail(question, tool, first, self._chain_reader()), weights, log)
+
+    def _chain_reader(self) -> RerankingModel | None:
+        """Return the reranker that the weights were fitted with, where a bundled one is used."""
+        if self.reranker is None or bundled_name(self.reranker) is None:
+            return None
+        return bundled_reranker(TINY_RERANKER)
 
     def _follow_path(
         self,
@@ -528,7 +604,7 @@ def _follow_evidence(trail: Trail, weights: HopWeights, log: EventLog) -> Sessio
         ranking = follow(trail, weights, sure)
     finally:
         _tell(trail, sure, log)
-    confidence = round(chain_probability(sure, weights), 4)
+    confidence = round(chain_probability(sure, chain_weights(trail, weights)), 4)
     told = f"Followed over {len(sure)} memories."
     return SessionOutcome(told, confidence >= _SURE, confidence, ranking)
 
@@ -547,10 +623,11 @@ def follow(trail: Trail, weights: HopWeights, sure: list[float]) -> tuple[Hit, .
         SessionFault: No time is left, or a search failed.
     """
     trail.begin()
+    slope, intercept = chain_weights(trail, weights).hop_curve
     while True:
         ids, odds = trail.ids, score_candidates(trail, weights)
         best = int(np.argmax(odds))
-        likely = sigmoid(weights.hop_curve[0] * odds[best] + weights.hop_curve[1])
+        likely = sigmoid(slope * odds[best] + intercept)
         if len(sure) > MOST_HOPS or likely < weights.stop or not math.isfinite(odds[best]):
             break
         sure.append(likely)
@@ -565,12 +642,25 @@ def follow(trail: Trail, weights: HopWeights, sure: list[float]) -> tuple[Hit, .
 
 def score_candidates(trail: Trail, weights: HopWeights) -> FloatArray:
     """Return the log-odds of each candidate; -inf for what the chain holds already."""
-    odds = trail.features() @ weights.hop_vector + weights.hop.get("intercept", 0.0)
-    odds[[each in trail.chain for each in trail.ids]] = -math.inf
-    return np.asarray(odds)
+    features = trail.features()
+    chosen = [each in trail.chain for each in trail.ids]
+    odds = weights.unread.odds(features, FEATURES)
+    odds[chosen] = -math.inf
+    if weights.read is not None and trail.reader is not None:
+        found = np.column_stack([features, trail.read_features(odds)])
+        odds = weights.read.odds(found, READ_FEATURES)
+        odds[chosen] = -math.inf
+    return odds
 
 
-def chain_probability(sure: Sequence[float], weights: HopWeights) -> float:
+def chain_weights(trail: Trail, weights: HopWeights) -> ChainWeights:
+    """Return those by which a trail's candidates are chosen."""
+    if weights.read is None or trail.reader is None:
+        return weights.unread
+    return weights.read
+
+
+def chain_probability(sure: Sequence[float], weights: ChainWeights) -> float:
     """Return the probability that all memories of a chain belong to the answer."""
     slope, intercept = weights.chain_curve
     joint = min(max(math.prod(sure), 1e-6), 1 - 1e-6)

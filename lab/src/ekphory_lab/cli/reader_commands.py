@@ -126,7 +126,7 @@ def hops(output: OutputOptions, target: TargetOption = None, seed: int = 0) -> N
         found = find_steps(hop_scopes(seed=seed), embedder, kept_open, progress)
         file = learn_hops(found, seed=seed, embedder=embedder)
     write_fitted(place, file)
-    shown = {"target": place, "measured": file.measured, "hop": file.values["hop"]}
+    shown = {"target": place, "measured": file.measured, "hop": file.values["read"]["hop"]}
     print_measured(output, shown, file.measured, f"{place}: written")
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from random import Random
 
@@ -24,11 +24,14 @@ from ekphory.agent.local_provider import (
     GATE_NUMBERS,
     HOPS_KIND,
     MOST_HOPS,
+    READ_FEATURES,
+    ChainWeights,
     HopWeights,
     Trail,
     chain_probability,
     follow,
     gate_features,
+    needs_several,
     sigmoid,
 )
 from ekphory.agent.provider import Budget, SearchTool
@@ -37,7 +40,7 @@ from ekphory.agent_trace import EventLog
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import NO_RERANKER
-from ekphory.models.reranker import TINY_RERANKER, bundled_reranker
+from ekphory.models.reranker import TINY_RERANKER, RerankingModel, bundled_reranker
 from ekphory.retrieval.asked_state import PastWeights
 from ekphory.retrieval.calibration import FittedFile
 from ekphory.types import Hit
@@ -52,10 +55,12 @@ BESIDE = 2
 """Conversations beside each file."""
 _NOTE = "Note"
 """Speaks what nobody says."""
-_SEVERAL, _SINGLES, _CALLS = 5, 4, 10
+_OF_CHAINS, _OF_CONVERSATIONS = (12, 5), (5, 4)
+"""How many questions of several memories, and of one, are searched of each file."""
+_CALLS = 10
 _WORD_QUESTIONS, _EVERY_SINGLE = 20, 4
 _RIDGE, _STEPS = 1e-4, 30
-_MISTAKEN = 0.03
+_MISTAKEN = 0.15
 """Share of the questions of one memory, held back, that the gate may let pass."""
 
 
@@ -83,25 +88,35 @@ class HopScope:
 
 
 def hop_scopes(*, seed: int) -> list[HopScope]:
-    """Put every file of chains beside conversations; notes without a speaker are one file."""
+    """Put every file of chains beside conversations, and notes without a speaker two by two."""
     random = Random(seed)  # noqa: S311  no secret
     others = read_conversations()
     random.shuffle(others)
     files = read_conversations(CHAINS)
     notes = [file for file in files if file["turns"][0]["speaker"] == _NOTE]
-    groups = [*([file] for file in files if file not in notes), notes]
+    groups = [[file] for file in files if file not in notes]
+    groups += [notes[place : place + 2] for place in range(0, len(notes), 2)]
     scopes = []
     for place, group in enumerate(groups):
         beside = others[place * BESIDE : (place + 1) * BESIDE]
         records = [record for row in (*group, *beside) for record in _records(row)]
-        questions = [question for row in group for question in _questions(row, "chains")]
+        questions: list[HopQuestion] = []
+        for row in group:
+            questions += _draw(_questions(row, "chains"), random, *_OF_CHAINS)
         for row in beside:
-            asked = list(_questions(row, "conversations"))
-            random.shuffle(asked)
-            single = [each for each in asked if len(each.answers) == 1][:_SINGLES]
-            questions += [each for each in asked if len(each.answers) > 1][:_SEVERAL] + single
+            questions += _draw(_questions(row, "conversations"), random, *_OF_CONVERSATIONS)
         scopes.append(HopScope(records, questions))
     return scopes
+
+
+def _draw(
+    questions: Iterator[HopQuestion], random: Random, several: int, singles: int
+) -> list[HopQuestion]:
+    """Draw so many questions that need several memories, and so many that one answers."""
+    asked = list(questions)
+    random.shuffle(asked)
+    single = [each for each in asked if len(each.answers) == 1][:singles]
+    return [each for each in asked if len(each.answers) > 1][:several] + single
 
 
 def _records(row: Row) -> Iterator[Row]:
@@ -121,6 +136,11 @@ def _questions(row: Row, source: str) -> Iterator[HopQuestion]:
 
 # What the search finds for each question, kept: every fit reads it again.
 
+MakeTrail = Callable[[RerankingModel | None], Trail]
+"""Makes a trail that stands at the beginning, with or without what reads its candidates."""
+_FIRST_GUESS = {"log odds": 0.3, "place": -1.0, "meaning": 1.5, "bridge": 1.5, "shared": 6.0}
+"""What is read before anything is fitted: of the order of what was fitted before."""
+
 
 @dataclass(frozen=True, slots=True)
 class FoundQuestion:
@@ -129,7 +149,7 @@ class FoundQuestion:
     Attributes:
         question: The question.
         plain: What plain search found.
-        steps: For each step the features of all candidates, and which of them are right to choose.
+        steps: For each step `READ_FEATURES` of all candidates, and which are right to choose.
     """
 
     question: HopQuestion
@@ -142,7 +162,7 @@ def find_steps(
     embedder: EmbeddingModel,
     kept_open: ExitStack,
     progress: Progress = silent,
-) -> list[tuple[FoundQuestion, Trail]]:
+) -> list[tuple[FoundQuestion, MakeTrail]]:
     """Search every question, and follow its answers.
 
     Args:
@@ -152,10 +172,10 @@ def find_steps(
         progress: Is told after each question.
 
     Returns:
-        Each question with a trail that stands at the beginning.
+        Each question with what makes a trail that stands at its beginning.
     """
     folder = kept_open.enter_context(tempfile.TemporaryDirectory())
-    found: list[tuple[FoundQuestion, Trail]] = []
+    found: list[tuple[FoundQuestion, MakeTrail]] = []
     total = sum(len(scope.questions) for scope in scopes)
     for place, scope in enumerate(scopes):
         open_store = partial(Memory, folder, project=f"scope-{place}", embedder=embedder)
@@ -168,7 +188,7 @@ def find_steps(
     return found
 
 
-def _find(question: HopQuestion, memory: Memory, unread: Memory) -> tuple[FoundQuestion, Trail]:
+def _find(question: HopQuestion, memory: Memory, unread: Memory) -> tuple[FoundQuestion, MakeTrail]:
     """Search as the agent does, whose own lookups no reranker reads, but for the question's."""
     plain = memory.search(question.text, k=HOP_HITS).hits
 
@@ -176,64 +196,66 @@ def _find(question: HopQuestion, memory: Memory, unread: Memory) -> tuple[FoundQ
     def search(query: str) -> Sequence[Hit]:
         return unread.search(query, k=HOP_HITS).hits
 
-    def trail() -> Trail:
+    def trail(reader: RerankingModel | None) -> Trail:
         budget = Budget(most_calls=_CALLS, seconds=math.inf)
         budget.spend_call()  # the question's own
-        return Trail(question.text, SearchTool(search, budget, EventLog()), plain)
+        return Trail(question.text, SearchTool(search, budget, EventLog()), plain, reader)
 
-    walked = trail()
+    walked = trail(bundled_reranker(TINY_RERANKER))
     walked.begin()
     steps = []
-    for _ in range(MOST_HOPS):
+    for _ in range(MOST_HOPS if len(question.answers) > 1 else 1):
         left = [each in question.answers and each not in walked.chain for each in walked.ids]
         chosen = np.isin(walked.ids, walked.chain)
-        steps.append((walked.features()[~chosen], np.array(left, float)[~chosen]))
+        steps.append((_read_step(walked)[~chosen], np.array(left, float)[~chosen]))
         if not any(left):
             break
         walked.choose(walked.ids[int(np.argmax(left))])
-    return FoundQuestion(question, plain, steps), trail()
+    return FoundQuestion(question, plain, steps), trail
+
+
+def _read_step(trail: Trail) -> FloatArray:
+    """Return `READ_FEATURES` of all candidates; those are read that share most with the chain."""
+    features = trail.features()
+    likely = features @ np.array([_FIRST_GUESS.get(name, 0.0) for name in FEATURES])
+    likely[np.isin(trail.ids, trail.chain)] = -math.inf
+    return np.column_stack([features, trail.read_features(likely)])
 
 
 # Fitting.
 
 
 def learn_hops(
-    found: Sequence[tuple[FoundQuestion, Trail]], *, seed: int, embedder: EmbeddingModel
+    found: Sequence[tuple[FoundQuestion, MakeTrail]], *, seed: int, embedder: EmbeddingModel
 ) -> FittedFile:
     """Fit on every second question, find out on the others what holds, and fit again on all."""
-    halves = [list(found[0::2]), list(found[1::2])]
-    chosen: list[tuple[float, float]] = []
-    chains: list[tuple[float, float]] = []
-    gated: list[tuple[float, float]] = []
+    reader = bundled_reranker(TINY_RERANKER)
     words = _fit_words([each for each, _ in found])
-    for half, other in (halves, halves[::-1]):
-        weights = _fit([each for each, _ in half], words)
-        unread = [each for each, _ in other if each.question.source == "conversations"]
-        gated += [_gate(each, weights) for each in unread]
-        for each, trail in other:
-            if len(each.question.answers) > 1:
-                _watch(each, trail, weights, chosen, chains)
-    weights = _fit([each for each, _ in found], words)
+    gated = _cross(found, partial(_gate_half, words=words))
+    unread, unread_errors = _learn_chains(found, FEATURES, None)
+    read, errors = unread, unread_errors
+    if reader is not None:
+        read, errors = _learn_chains(found, READ_FEATURES, reader)
     said, right = map(np.array, zip(*gated, strict=True))
     follow_from = float(np.quantile(said[right == 0], 1 - _MISTAKEN))
-    weights = replace(
-        weights, hop_curve=_curve(chosen), chain_curve=_curve(chains), follow=round(follow_from, 4)
-    )
-    reader = bundled_reranker(TINY_RERANKER)
-    read = {} if reader is None else {TINY_RERANKER: reader.model_id}
+    gate = _fit_gate([each for each, _ in found], words)
+    weights = HopWeights(gate, unread, read, follow=round(follow_from, 4))
     measured = {
         "gate, questions of several memories that pass": float(
             (said >= follow_from)[right == 1].mean()
         ),
         "gate, questions of one memory that pass": float((said >= follow_from)[right == 0].mean()),
-        "hop, expected calibration error": _error(chosen),
-        "chain, expected calibration error": _error(chains),
+        **errors,
+        **{f"{name}, unread": error for name, error in unread_errors.items()},
         "questions": float(len(found)),
     }
     return FittedFile(
         kind=HOPS_KIND,
         command=f"ekphory train hops --seed {seed}",
-        models={"embedder": embedder.identity.model_id, **read},
+        models={
+            "embedder": embedder.identity.model_id,
+            **({} if reader is None else {TINY_RERANKER: reader.model_id}),
+        },
         data={folder.name: sha256_of_texts(folder) for folder in (CHAINS, CONVERSATIONS)},
         seed=seed,
         measured={name: round(value, 4) for name, value in measured.items()},
@@ -241,16 +263,53 @@ def learn_hops(
     )
 
 
+Found = Sequence[tuple[FoundQuestion, MakeTrail]]
+Pairs = list[tuple[float, float]]
+"""What was said, and whether it was right."""
+
+
+def _cross(found: Found, judge: Callable[[Found, Found], Pairs]) -> Pairs:
+    """Judge each half by what the other teaches."""
+    halves = [found[0::2], found[1::2]]
+    return [pair for half, other in (halves, halves[::-1]) for pair in judge(half, other)]
+
+
+def _gate_half(half: Found, other: Found, *, words: PastWeights) -> Pairs:
+    gate = _fit_gate([each for each, _ in half], words)
+    unread = [each for each, _ in other if each.question.source == "conversations"]
+    return [_gate(each, gate) for each in unread]
+
+
+def _learn_chains(
+    found: Found, names: Sequence[str], reader: RerankingModel | None
+) -> tuple[ChainWeights, dict[str, float]]:
+    """Fit what leads on, and the curves that make its log-odds probabilities, with their errors."""
+    chosen: Pairs = []
+    chains: Pairs = []
+
+    def watch_half(half: Found, other: Found) -> Pairs:
+        weights = ChainWeights(_fit_hop([each for each, _ in half], names))
+        for each, make_trail in other:
+            if len(each.question.answers) > 1:
+                _watch(each, make_trail(reader), weights, chosen, chains)
+        return []
+
+    _cross(found, watch_half)
+    hop = _fit_hop([each for each, _ in found], names)
+    errors = {
+        "hop, expected calibration error": _error(chosen),
+        "chain, expected calibration error": _error(chains),
+    }
+    return ChainWeights(hop, _curve(chosen), _curve(chains)), errors
+
+
 def _watch(
-    each: FoundQuestion,
-    trail: Trail,
-    weights: HopWeights,
-    chosen: list[tuple[float, float]],
-    chains: list[tuple[float, float]],
+    each: FoundQuestion, trail: Trail, weights: ChainWeights, chosen: Pairs, chains: Pairs
 ) -> None:
     """Follow a question, and note the log-odds of what was chosen and whether it was right."""
     sure = [trail.plain[0].score]
-    follow(trail, replace(weights, stop=0.05), sure)
+    used = HopWeights({}, weights, weights if trail.reader is not None else None, stop=0.05)
+    follow(trail, used, sure)
     right = [memory_id in each.question.answers for memory_id in trail.chain]
     chosen += [(_log_odds(p), float(ok)) for p, ok in zip(sure[1:], right[1:], strict=True)]
     chains.append((_log_odds(chain_probability(sure, weights)), float(all(right))))
@@ -277,21 +336,17 @@ def _error(pairs: Sequence[tuple[float, float]]) -> float:
     return float(expected_calibration_error(np.array(said), np.array(right)))
 
 
-def _fit(found: Sequence[FoundQuestion], words: PastWeights) -> HopWeights:
-    return HopWeights(gate=_fit_gate(found, words), hop=_fit_hop(found))
-
-
-def _fit_hop(found: Sequence[FoundQuestion]) -> dict[str, float]:
-    """Fit what leads on; both sources weigh the same, and each step of a question."""
-    several = [each for each in found if len(each.question.answers) > 1]
-    counts = Counter(each.question.source for each in several)
+def _fit_hop(found: Sequence[FoundQuestion], names: Sequence[str]) -> dict[str, float]:
+    """Fit what leads on; both kinds of questions weigh alike, and each step of one."""
+    counts = Counter(len(each.question.answers) > 1 for each in found)
     inputs, wanted, shares = [], [], []
-    for each in several:
+    for each in found:
+        share = 1 / (counts[len(each.question.answers) > 1] * len(each.steps))
         for features, right in each.steps:
-            inputs.append(features)
+            inputs.append(features[:, : len(names)])
             wanted.append(right)
-            shares.append(np.full(len(right), 1 / (counts[each.question.source] * len(each.steps))))
-    return _newton(np.concatenate(inputs), np.concatenate(wanted), np.concatenate(shares), FEATURES)
+            shares.append(np.full(len(right), share))
+    return _newton(np.concatenate(inputs), np.concatenate(wanted), np.concatenate(shares), names)
 
 
 def _fit_words(found: Sequence[FoundQuestion]) -> PastWeights:
@@ -326,10 +381,9 @@ def _fit_gate(found: Sequence[FoundQuestion], words: PastWeights) -> dict[str, f
     return fitted | {name: round(scale * value, 3) for name, value in words.weights.items()}
 
 
-def _gate(each: FoundQuestion, weights: HopWeights) -> tuple[float, float]:
-    features = gate_features(each.question.text, each.plain).items()
-    total = sum(weights.gate.get(name, 0.0) * value for name, value in features)
-    said = sigmoid(weights.gate["intercept"] + total)
+def _gate(each: FoundQuestion, gate: Mapping[str, float]) -> tuple[float, float]:
+    weights = HopWeights(gate, ChainWeights({}))
+    said = needs_several(each.question.text, each.plain, weights)
     return said, float(len(each.question.answers) > 1)
 
 

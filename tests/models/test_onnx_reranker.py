@@ -29,7 +29,13 @@ from ekphory.models.onnx_reranker import (
     CrossEncoderLayout,
     OnnxReranker,
 )
-from ekphory.models.reranker import RerankPassage, RerankQuery
+from ekphory.models.reranker import (
+    SMALL_RERANKER,
+    TINY_RERANKER,
+    RerankPassage,
+    RerankQuery,
+    bundled_directory,
+)
 
 CARD = CalibrationCard(
     slope=2.0, intercept=-1.0, data="sgd", measured={"ece/dev": 0.03}, thresholds={"0.9": 0.7}
@@ -139,6 +145,24 @@ def test_the_record_comes_back_and_another_calibration_is_another_revision(tmp_p
     other = read_reranker_record(tmp_path)
     assert other.revision != record.revision
     assert seal_reranker(other, tmp_path).revision == other.revision
+
+
+def test_the_layout_of_a_record_is_the_one_that_its_model_reads_by(tmp_path):
+    write_overlap_reranker(tmp_path, RerankerRecord(name="tiny", layout="ekphory-turn-2"))
+    assert read_reranker_record(tmp_path).layout == "ekphory-turn-2"
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [(SMALL_RERANKER, "ekphory-turn-2"), (TINY_RERANKER, "ekphory-turn-3")],
+)
+def test_a_bundled_model_reads_pairs_of_the_greatest_length(name, layout):
+    model = OnnxReranker(bundled_directory(name))
+    assert model.record.layout == layout
+    long = "which of the lamps is over the green door " * 40
+    passage = RerankPassage(long, before=long, after=long, at=MAY)
+    (score,) = model.judge(RerankQuery(long, context=(long,)), [passage]).scores
+    assert 0 <= score <= 1
 
 
 @pytest.mark.parametrize(

@@ -264,4 +264,6 @@ def _build_reranker_record(content: Mapping[str, Any]) -> RerankerRecord:
             raise ValueError(f"unknown method of calibration {card['method']!r}")
         slope, intercept = float(card["slope"]), float(card["intercept"])
         card = CalibrationCard(**(card | {"slope": slope, "intercept": intercept}))
-    return RerankerRecord(**_read_shared_fields(content), calibration=card)
+    return RerankerRecord(
+        **_read_shared_fields(content), layout=content["layout"], calibration=card
+    )

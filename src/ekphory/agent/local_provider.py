@@ -216,6 +216,8 @@ _READ_CHARACTERS = 800
 _UNREAD = -6.0
 _BESIDE = 3
 MOST_HOPS = 4
+_STAY_FIRST = 2
+"""Of the hits of plain search: one of them answers what is asked of one memory after all."""
 _BEAM_DISCOUNT = 0.3
 
 
@@ -612,7 +614,7 @@ def _follow_evidence(trail: Trail, weights: HopWeights, log: EventLog) -> Sessio
 def follow(trail: Trail, weights: HopWeights, sure: list[float]) -> tuple[Hit, ...]:
     """Choose memory after memory until none is likely enough, and order all that was found.
 
-    The first hit of plain search stays the first; what was chosen follows it.
+    The first two hits of plain search stay the first two; what was chosen follows them.
 
     Args:
         trail: Begins at the first hit; what is chosen is put into its chain.
@@ -632,12 +634,17 @@ def follow(trail: Trail, weights: HopWeights, sure: list[float]) -> tuple[Hit, .
             break
         sure.append(likely)
         trail.choose(ids[best])
-    rest = [ids[row] for row in np.argsort(-odds, kind="stable") if ids[row] not in trail.chain]
-    chain = [
-        replace(hit, scores={**hit.scores, "hop": round(likely, 4)})
-        for hit, likely in zip(map(trail.hit, trail.chain), sure, strict=True)
-    ]
-    return (*chain, *map(trail.hit, rest))
+    first = (hit.id for hit in trail.plain[:_STAY_FIRST])
+    likely_first = (ids[row] for row in np.argsort(-odds, kind="stable"))
+    order = dict.fromkeys((*first, *trail.chain, *likely_first))
+    chosen = dict(zip(trail.chain, sure, strict=True))
+    return tuple(_note_hop(trail.hit(each), chosen.get(each)) for each in order)
+
+
+def _note_hop(hit: Hit, likely: float | None) -> Hit:
+    if likely is None:
+        return hit
+    return replace(hit, scores={**hit.scores, "hop": round(likely, 4)})
 
 
 def score_candidates(trail: Trail, weights: HopWeights) -> FloatArray:

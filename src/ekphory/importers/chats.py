@@ -355,7 +355,7 @@ def _ignore(_reason: str) -> None:
 
 def _read_export(path: Path, product: _Product, on_left_out: LeaveOut) -> Iterator[Readable]:
     attached: dict[str, AttachedText] = {}
-    seen: dict[object, object] = {}
+    told: dict[str, bytes] = {}
     for element in stream_elements(path, "conversation"):
         if isinstance(element, Unreadable):
             yield element
@@ -366,12 +366,16 @@ def _read_export(path: Path, product: _Product, on_left_out: LeaveOut) -> Iterat
             elif found.file:
                 attached[found.file] = found
             else:
-                # Memories and instructions stand in every conversation.
-                told = hashlib.sha256(found.text.encode("utf-8", "surrogatepass")).digest()
-                if seen.get(found.id) != told:
-                    yield from found.records()
-                seen[found.id] = told
+                yield from _read_once(found, told)
     yield from read_files(path, product.source, attached, on_left_out)
+
+
+def _read_once(found: AttachedText, told: dict[str, bytes]) -> Iterator[Readable]:
+    """Yield the records of what stands in every conversation where it says something else."""
+    said = hashlib.sha256(found.text.encode("utf-8", "surrogatepass")).digest()
+    if told.get(found.id) != said:
+        yield from found.records()
+    told[found.id] = said
 
 
 def _read_conversation(
@@ -411,6 +415,7 @@ def _read_conversation(
             reason = "neither the message nor its conversation says when it was. Add create_time."
             yield Unreadable(where, "at", reason, message.text[:500])
         else:
+            changed = note_change(message.at, message.changed)
             fields: dict[str, object] = {
                 "id": f"{identity}/{message.id}",
                 "text": message.text,
@@ -421,11 +426,7 @@ def _read_conversation(
                 "session": identity,
                 "sequence": sequence,
                 "source": product.source,
-                "metadata": {
-                    **titled,
-                    **message.metadata,
-                    **note_change(message.at, message.changed),
-                },
+                "metadata": {**titled, **message.metadata, **changed},
             }
             yield ImportedRecord(fields, where)
         sequence += 1

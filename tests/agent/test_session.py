@@ -7,7 +7,7 @@ from tests.prompting.hits import hit
 
 from ekphory.agent.provider import Budget, QueryHits, QueryRefused, SearchTool, SessionFault
 from ekphory.agent.session import keep_first, merge_hits
-from ekphory.agent_trace import AgentEvent, EventLog, HopResolved
+from ekphory.agent_trace import AgentEvent, EventLog, HopResolved, RouteChosen
 from ekphory.errors import StoreError
 
 
@@ -102,6 +102,13 @@ def test_a_score_is_the_probability_that_plain_search_gave():
 
 def test_the_first_hit_of_plain_search_gives_way_only_to_a_chain_that_leads_over_it():
     sure = replace(A, scores={"hop": 0.9})
-    assert order(keep_first([B, A], [sure, B, C])) == ["b", "a", "c"]
-    assert order(keep_first([A, B], [C, sure, B])) == ["c", "a", "b"]
-    assert keep_first([], []) == []
+    assert order(keep_first([B, A], [sure, B, C], [])) == ["b", "a", "c"]
+    assert order(keep_first([A, B], [C, sure, B], [])) == ["c", "a", "b"]
+    assert keep_first([], [], []) == []
+
+
+def test_the_first_hit_stays_where_several_things_are_looked_up_beside_each_other():
+    log = EventLog()
+    log.add(RouteChosen(route="coq", reason_code="parallel", reason_note="", branches=2))
+    sure = replace(A, scores={"hop": 0.9})
+    assert order(keep_first([A, B], [C, sure, B], log.events)) == ["a", "c", "b"]

@@ -98,10 +98,19 @@ def merge_hits(
     return [best[memory_id] for memory_id in order]
 
 
-def keep_first(plain: Sequence[Hit], merged: Sequence[Hit]) -> list[Hit]:
-    """Let the first hit of plain search stay the first, unless the chain leads over it."""
+def keep_first(
+    plain: Sequence[Hit], merged: Sequence[Hit], events: Iterable[agent_trace.AgentEvent]
+) -> list[Hit]:
+    """Let the first hit of plain search stay the first, unless a single chain leads over it.
+
+    Where several things are looked up beside each other, what it says may be of all of them.
+    """
     first = [hit for hit in merged if hit.id in {each.id for each in plain[:1]}]
-    if not first or first[0].scores.get("hop", 0.0) >= FIRST:
+    routes = (event.body for event in events)
+    is_parallel = any(
+        isinstance(route, agent_trace.RouteChosen) and route.branches > 1 for route in routes
+    )
+    if not first or (first[0].scores.get("hop", 0.0) >= FIRST and not is_parallel):
         return list(merged)
     return [*first, *(hit for hit in merged if hit.id != first[0].id)]
 
@@ -304,7 +313,8 @@ def _order_hits(
     is_listed = plain.order == "time"  # what was asked for is all of a time, in its order
     if is_listed or all(found.query == question.query for found in tool.found):
         return plain.hits, False
-    merged_hits = keep_first(plain.hits, merge_hits(plain.hits, tool.found, log.events))
+    found = merge_hits(plain.hits, tool.found, log.events)
+    merged_hits = keep_first(plain.hits, found, log.events)
     query = RerankQuery(question.query, context=_describe_chain(log), now=question.now)
     hits, rerank_applied = rerank_after_chain(merged_hits, query, reranker)
     return _cut(hits, question), rerank_applied

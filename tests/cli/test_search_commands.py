@@ -41,6 +41,12 @@ def test_a_search_can_be_printed_as_the_block_of_a_prompt(kitchen):
     assert kitchen.json(*question, "--max-tokens", "30")["text"] == ""
 
 
+def test_where_no_memory_fits_into_a_prompt_the_remedy_is_told(kitchen):
+    shown = kitchen.run("search", "who repaired the sink?", "--prompt", "--max-tokens", "30")
+    assert "No memory fits into 30 tokens. Give a larger --max-tokens." in shown.stderr
+    assert not kitchen.run("search", "who repaired the sink?", "--prompt").stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [

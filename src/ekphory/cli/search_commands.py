@@ -104,6 +104,9 @@ def search(
             print_json(block)
         else:
             typer.echo(block.text)
+        if not block.included and any(each.reason == "budget" for each in block.left_out):
+            problem = f"No memory fits into {show.max_tokens} tokens"
+            message_console().print(f"{problem}. Give a larger --max-tokens.")
         return
     if output.json:
         print_json(describe_search(query, result, trace=show.explain))

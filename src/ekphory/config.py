@@ -49,6 +49,7 @@ class Settings:
         label_url: The address of a service of zero-shot classification, which says which labels
             fit what is captured, in the bundled reranker's place.
         label_api_key: The key of that service.
+        audit_log: File in which a server notes who read, wrote and forgot what; by default none.
         serve_key: A key of the server beside those of its catalog, with all rights.
         extraction: What the chat service learns from messages: `profile`, the default, which is
             all that it can, `categories` or `off`.
@@ -92,6 +93,7 @@ class Settings:
     entity_api_key: str | None = field(default=None, repr=False)
     label_url: str | None = None
     label_api_key: str | None = field(default=None, repr=False)
+    audit_log: str | None = None
     serve_key: str | None = field(default=None, repr=False)
     extraction: str | None = None
     config: str | None = None

@@ -62,6 +62,15 @@ def add(engine, *names):
     return write.add_drafts(engine, Scope(), drafts).added
 
 
+def test_it_is_counted_how_often_a_lease_was_taken_and_lost(open_writer):
+    (first, lease), (second, other) = open_writer(), open_writer()
+    add(first, "a")
+    add_at_last(second, "b")
+    add_at_last(first, "c")
+    assert lease.events == {"lease_taken": 2, "lease_lost": 1}
+    assert other.events["lease_taken"] == 1
+
+
 def add_at_last(engine, *names):
     """Add as often as it takes: others may hold the lease for long."""
     while True:

@@ -164,7 +164,7 @@ def test_a_shard_refuses_a_project_that_it_does_not_hold(shards, replicas):
         body=json.dumps(body).encode(),
         caller=("somebody", None, None, "admin"),
     )
-    status, _, content = asyncio.run(replicas.ask(wrong, request))
+    (status, _, content), _ = asyncio.run(replicas.ask(wrong, request))
     assert status == 403
     assert b"does not hold the project" in content
 

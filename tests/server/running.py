@@ -59,7 +59,13 @@ def running_server(store, *, used=None, extraction=None, document=None, **option
     service = MemoryService(
         store, models=used or models(), extraction=extraction, document=document
     )
-    application = create_app(service, options)
+    with running_application(create_app(service, options), options) as client:
+        yield RunningServer(str(client.base_url), str(store), service, client)
+
+
+@contextmanager
+def running_application(application, options):
+    """Let any application answer until the block ends; yields a client of it."""
     config = server_config(lambda: application, options, log=None)
     server = uvicorn.Server(config)
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
@@ -71,7 +77,7 @@ def running_server(store, *, used=None, extraction=None, document=None, **option
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
         with httpx.Client(base_url=url, timeout=60) as client:
-            yield RunningServer(url, str(store), service, client)
+            yield client
     finally:
         server.should_exit = True
         thread.join()

@@ -64,6 +64,7 @@ class ServedStore:
         cors_origin (URL): Web page that may ask from a browser. Repeatable.
         trusted_proxy (ADDRESS): Proxy, or network of proxies, whose X-Forwarded-For is believed.
             Repeatable.
+        audit (FILE): Where to note who read, wrote and forgot what: hashes of ids and queries.
     """
 
     store: str | None = None
@@ -75,6 +76,7 @@ class ServedStore:
     require_key: bool = False
     cors_origin: list[str] | None = None
     trusted_proxy: list[str] | None = None
+    audit: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,9 @@ class LoadOptions:
         batch (N): Texts an embedding request [2048].
         concurrency (N): Reads, and writes, under way [512].
         per_second (N): Requests a second of one key [any].
+        org_per_second (N): Requests a second of one organisation [any].
+        org_memories (N): Memories that one organisation may hold [any].
+        shard_concurrency (N): Requests of one shard of a cluster under way [128].
         body_seconds (N): Seconds a body may take [60].
         header_seconds (N): Seconds a request's head may take [20].
         values (N): Values in a body [50000].
@@ -101,6 +106,9 @@ class LoadOptions:
     batch: int | None = None
     concurrency: int | None = None
     per_second: float | None = None
+    org_per_second: float | None = None
+    org_memories: int | None = None
+    shard_concurrency: int | None = None
     body_seconds: float | None = None
     header_seconds: float | None = None
     values: int | None = None
@@ -146,6 +154,7 @@ def make_server_options(served: ServedStore, load: LoadOptions) -> ServerOptions
         key=GivenKey.of(settings.serve_key) if settings.serve_key else None,
         origins=tuple(served.cors_origin or ()),
         trusted_proxies=tuple(served.trusted_proxy or ()),
+        audit=served.audit or (Path(settings.audit_log) if settings.audit_log else None),
         limits=Limits(**{name: value for name, value in asdict(load).items() if value is not None}),
     )
 

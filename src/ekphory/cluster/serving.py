@@ -17,6 +17,7 @@ import importlib
 import json
 import signal
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -24,10 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from starlette.applications import Starlette
+from prometheus_client import CollectorRegistry, Gauge, Summary, generate_latest
+from prometheus_client import Counter as PrometheusCounter
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from ekphory import __version__
 from ekphory.catalog.access_keys import AccessKeys
@@ -39,14 +41,15 @@ from ekphory.cluster.shards import Shards, hold_shard, make_shards, open_shards,
 from ekphory.config import read_settings
 from ekphory.errors import StoreError
 from ekphory.importers.source import parse_object
-from ekphory.server.app import create_app
+from ekphory.remote import VERBS_PATH
+from ekphory.server.app import PATHS, create_app
 from ekphory.server.auth import Caller
 from ekphory.server.errors import RETRY, make_error_response
-from ekphory.server.limits import METHODS, guard, is_write
+from ekphory.server.limits import METHODS, Slots, guard, is_write
 from ekphory.server.options import ServerOptions
 from ekphory.server.request_log import Metrics
-from ekphory.server.schemas.names import UNIVERSAL
 from ekphory.server.serving import Listening, check_key, serve_application
+from ekphory.server.tenants import find_project
 from ekphory.service.handles import Place, ServiceModels, catalog_file, load_models
 from ekphory.service.learning import ExtractionSettings
 from ekphory.service.memory_service import MemoryService
@@ -74,6 +77,8 @@ class ForwardedRequest:
 
 Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 """Status, headers and body."""
+Events = dict[str, int]
+"""What became of a shard since its last answer, and how often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +151,20 @@ class ServedShard:
         held = hold_shard(shards, shard, models.embedder, lease=self._lease)
         self._engine = self._opened.enter_context(held)
         self._loading = asyncio.Lock()
+        self._told: Counter[str] = Counter()
+        self._lease.events["opened"] = 1
         self._load()
 
-    async def answer(self, request: ForwardedRequest) -> Answer:
-        """Answer one request."""
+    async def answer(self, request: ForwardedRequest) -> tuple[Answer, Events]:
+        """Answer one request, and tell what became of the shard."""
         async with self._loading:
             # Nobody else can have written while this process is the sole writer.
             if not self._lease.is_sole():
                 await asyncio.to_thread(self._load_if_older)
-        return await _call(self._app, self._scope(request), request.body)
+        answer = await _call(self._app, self._scope(request), request.body)
+        events = Counter(self._lease.events)
+        since, self._told = events - self._told, events
+        return answer, since
 
     def close(self) -> None:
         """Finish every write, and give the lease back."""
@@ -329,15 +339,44 @@ def _make_replica(serve: Any) -> type:  # noqa: ANN401  the module, which need n
                 if task.done():
                     self._opening.pop(name, None)
 
-        async def __call__(self, request: dict[str, Any]) -> Answer:
-            shard = await self.open_shard(serve.get_multiplexed_model_id())
-            answer: Answer = await shard.answer(ForwardedRequest(**request))
-            return answer
+        async def __call__(self, request: dict[str, Any]) -> tuple[Answer, Events]:
+            shard: ServedShard = await self.open_shard(serve.get_multiplexed_model_id())
+            return await shard.answer(ForwardedRequest(**request))
 
     return ShardReplica
 
 
 # The front.
+
+
+class ShardMetrics:
+    """What the front measures of each shard."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.requests = PrometheusCounter(
+            "ekphory_shard_requests",
+            "Requests that a shard answered, or did not answer in time (503).",
+            ["shard", "status"],
+            registry=registry,
+        )
+        self.seconds = Summary(
+            "ekphory_shard_request_seconds",
+            "Time that requests waited for a shard's answer.",
+            ["shard"],
+            registry=registry,
+        )
+        self.under_way = Gauge(
+            "ekphory_shard_requests_under_way",
+            "Requests that a shard is answering or that wait for it.",
+            ["shard"],
+            registry=registry,
+        )
+        self.events = PrometheusCounter(
+            "ekphory_shard_events",
+            "How often a shard was opened, and its lease taken, renewed and lost.",
+            ["shard", "event"],
+            registry=registry,
+        )
 
 
 class Front:
@@ -347,19 +386,55 @@ class Front:
         """Take the store, its replicas, and what asking one raises where it has ended."""
         self._shards, self._ask = shards, ask
         self._errors: tuple[type[Exception], ...] = (TimeoutError, *errors)
+        self._metrics = Metrics()
+        self._of_shards = ShardMetrics(self._metrics.registry)
 
-    def application(self, options: ServerOptions) -> Starlette:
+    def application(self, options: ServerOptions) -> FastAPI:
         """Make the application, inside the layers that log, let in and limit."""
         keys = AccessKeys(Database(catalog_file(options.store, options.catalog)))
-        return Starlette(
-            routes=[
-                Route("/health", _health),
-                Route("/api/v2/health", _health),
-                Route(_PROJECTS, self._list_projects, methods=["POST"]),
-                Route("/{path:path}", self._forward, methods=list(METHODS)),
-            ],
-            middleware=guard(keys, options, Metrics()),
+        most = options.limits.shard_concurrency
+        self._slots = Slots(most=most * self._shards.count, most_of_one=most)
+        app = FastAPI(
+            openapi_url=None,
+            redirect_slashes=False,
+            middleware=guard(keys, options, self._metrics, count=self._count),
         )
+        for path, answer in {
+            **dict.fromkeys(("/health", "/api/v2/health"), _health),
+            **dict.fromkeys(("/metrics", "/api/v2/metrics"), self._show_metrics),
+            # Each by its name, for the log and the metrics.
+            **{path: self._forward for path in sorted(PATHS) if is_served(path)},
+            _PROJECTS: self._list_projects,
+            "/{path:path}": self._forward,
+        }.items():
+            app.add_api_route(path, answer, methods=list(METHODS), response_model=None)
+        return app
+
+    async def _show_metrics(self, _: Request) -> Response:
+        content = generate_latest(self._metrics.registry)
+        return Response(content, media_type=CONTENT_TYPE_LATEST)
+
+    async def _count(self, org: str) -> int:
+        """Return how many memories an organisation has in all shards.
+
+        Raises:
+            StoreError: A shard does not say.
+        """
+        asked = ForwardedRequest(
+            method="POST",
+            path=f"{VERBS_PATH}count",
+            query=b"",
+            headers=[(b"content-type", b"application/json")],
+            body=json.dumps({"scope": {"org": org}}).encode(),
+            caller=("front", org, None, "read"),
+        )
+        asking = [self._ask_shard(shard, asked) for shard in range(self._shards.count)]
+        try:
+            answers = await asyncio.gather(*asking)
+            return sum(int(json.loads(bytes(answer.body))["result"]) for answer in answers)
+        except (*self._errors, KeyError) as error:
+            message = "A shard did not say how many memories it holds. Try again."
+            raise StoreError(message) from error
 
     async def _forward(self, request: Request) -> Response:
         path, body = request.url.path, await request.body()
@@ -367,7 +442,7 @@ class Front:
             message = "A cluster does not answer this yet. `ekphory serve` does, on one machine."
             return make_error_response(path, 501, message, kind="NotImplemented")
         caller: Caller = request.state.caller
-        shard = self._shards.find(*find_project(body, caller))
+        shard = self._shards.find(*find_project(path, parse_object(body) or {}, caller))
         return await self._answer(shard, request, body)
 
     async def _list_projects(self, request: Request) -> Response:
@@ -390,35 +465,49 @@ class Front:
             body=body,
             caller=(caller.name, caller.org, caller.project, caller.rights),
         )
-        seconds = None if is_write(request.scope) else READ_SECONDS
         try:
-            status, headers, content = await asyncio.wait_for(self._ask(shard, forwarded), seconds)
+            return await self._ask_shard(shard, forwarded)
         except self._errors as error:
             request.state.failure = error
             message = "The shard did not answer. What was to be written may or may not be there."
             return make_error_response(
                 request.url.path, 503, message, kind="Unanswered", headers=RETRY
             )
-        answer = Response(content, status)
-        answer.raw_headers = headers
-        return answer
+
+    async def _ask_shard(self, shard: int, request: ForwardedRequest) -> Response:
+        """Return a shard's answer, unless too many requests wait for it.
+
+        Raises:
+            TimeoutError: It did not answer in time; likewise what `Front` was told.
+        """
+        name, measured = shard_name(shard), self._of_shards
+        if self._slots.is_full(name):
+            message = "Too many requests wait for this project's shard. Try again in a moment."
+            return make_error_response(request.path, 503, message, kind="Overloaded", headers=RETRY)
+        is_writing = is_write({"method": request.method, "path": request.path})
+        seconds = None if is_writing else READ_SECONDS
+        status = 503
+        try:
+            with (
+                self._slots.taken_by(name),
+                measured.under_way.labels(name).track_inprogress(),
+                measured.seconds.labels(name).time(),
+            ):
+                answer, events = await asyncio.wait_for(self._ask(shard, request), seconds)
+            status, headers, content = answer
+        finally:
+            measured.requests.labels(name, str(status)).inc()
+        for event, count in events.items():
+            measured.events.labels(name, event).inc(count)
+        response = Response(content, status)
+        response.raw_headers = headers
+        return response
 
 
 def is_served(path: str) -> bool:
     """Whether a cluster answers a path."""
     known = any(path == each or path.startswith(f"{each}/") for each in _SERVED)
     return path in _MODELS or (known and not path.startswith(_NOT_SERVED))
-
-
-def find_project(body: bytes, caller: Caller) -> tuple[str, str]:
-    """Return the project that a request names; where it names none, the key's own.
-
-    What is not a name is left for the shard's application to refuse.
-    """
-    read = parse_object(body) or {}
-    org = read.get("org_id", caller.org or UNIVERSAL)
-    project = read.get("project_id", caller.project or UNIVERSAL)
-    return org if isinstance(org, str) else "", project if isinstance(project, str) else ""
 
 
 async def _health(_: Request) -> Response:

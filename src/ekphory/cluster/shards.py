@@ -17,6 +17,7 @@ import os
 import socket
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -64,6 +65,8 @@ class ShardLease:
             seconds: How long a holder that says nothing is left alone.
         """
         self.tables: list[Fenced] = []
+        self.events: Counter[str] = Counter()
+        """How often it was taken, renewed, and lost to another process."""
         self._objects = objects
         self._folder = folder
         self._seconds = seconds
@@ -111,6 +114,7 @@ class ShardLease:
 
     def _check_not_taken(self, cause: StoreError | None = None) -> None:
         if self._epoch is not None and self._newest() != self._epoch:
+            self.events["lease_lost"] += 1
             raise StoreLocked(
                 f"{self._folder}: another process took over while this one was writing. Nothing "
                 "was acknowledged; write again."
@@ -133,8 +137,10 @@ class ShardLease:
         self._put(epoch, until=time.time() + self._seconds)
         # Looked at after it was written, while whoever takes the next one looks in turn at this.
         if self._newest() != epoch:
+            self.events["lease_lost"] += 1
             self._lose()
             return False
+        self.events["lease_renewed"] += 1
         self._until = begun + self._seconds
         return True
 
@@ -156,6 +162,7 @@ class ShardLease:
             table.fence()
         if self._newest() != epoch:
             raise StoreLocked(f"{self._folder}: another process began to write. Write again.")
+        self.events["lease_taken"] += 1
         self._epoch, self._until = epoch, begun + self._seconds
         for earlier in self._epochs()[:-_KEPT]:
             self._objects.delete(self._name(earlier))

@@ -104,6 +104,9 @@ _ROUTERS = (
     system_router,
 )
 
+PATHS = frozenset(route.path for router in _ROUTERS for route in router.routes)  # type: ignore[attr-defined]
+"""All that is answered, as routes have it."""
+
 
 def create_app(
     service: MemoryService, options: ServerOptions, *, layers: list[Middleware] | None = None
@@ -127,6 +130,9 @@ def create_app(
         # Every request has been answered; what they wrote is finished here.
         await anyio.to_thread.run_sync(service.close)
 
+    async def count(org: str) -> int:
+        return await anyio.to_thread.run_sync(service.count, org)
+
     metrics = Metrics()
     app = FastAPI(
         title="ekphory",
@@ -136,7 +142,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        middleware=guard(service.keys, options, metrics) if layers is None else layers,
+        middleware=guard(service.keys, options, metrics, count=count) if layers is None else layers,
     )
     app.state.service = service
     app.state.metrics = metrics

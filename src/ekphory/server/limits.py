@@ -26,6 +26,7 @@ from ekphory.server.auth import Caller, Gate
 from ekphory.server.errors import RETRY, make_error_response
 from ekphory.server.options import Limits, ServerOptions
 from ekphory.server.routes.verbs import WRITING_PATHS
+from ekphory.server.tenants import AuditFile, CountMemories, Tenants
 
 # What a window holds is looked at without a pause: so much takes some milliseconds.
 WINDOW_BYTES = 256 * 1024
@@ -235,7 +236,7 @@ class LoadLimit:
         else:
             with queue.slots.taken_by(caller):
                 async with queue.threads:
-                    await self._application(scope, _replayed(body, receive), send)
+                    await self._application(scope, request_log.replay(body, receive), send)
 
     async def _body(
         self, scope: request_log.Scope, receive: request_log.Receive
@@ -294,6 +295,7 @@ def guard(
     metrics: request_log.Metrics,
     *,
     methods: Sequence[str] = METHODS,
+    count: CountMemories | None = None,
 ) -> list[Middleware]:
     """Return the layers that log, let in and limit, the outermost first.
 
@@ -302,12 +304,16 @@ def guard(
         options: Who may come in, and how much at a time.
         metrics: What requests are counted in.
         methods: What pages of other hosts may use.
+        count: Counts what an organisation holds; None where requests name none.
     """
     layers = [
         Middleware(request_log.RequestLog, metrics=metrics),
         Middleware(Gate, keys=keys, options=options),
         Middleware(LoadLimit, limits=options.limits),
     ]
+    if count is not None and options.watches_tenants:
+        audit = None if options.audit is None else AuditFile(options.audit)
+        layers.append(Middleware(Tenants, options=options, count=count, audit=audit))
     if options.origins:
         cors = Middleware(
             CORSMiddleware,
@@ -331,16 +337,6 @@ def _slots(limits: Limits) -> Slots:
 def _caller_name(scope: request_log.Scope) -> str:
     caller = scope.get("state", {}).get("caller")
     return caller.name if isinstance(caller, Caller) else ""
-
-
-def _replayed(body: bytes, receive: request_log.Receive) -> request_log.Receive:
-    """Return a body that was read already, and then what else is received."""
-    waiting = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> request_log.AsgiMessage:
-        return waiting.pop() if waiting else await receive()
-
-    return replay
 
 
 # Connections that say nothing are closed.

@@ -63,6 +63,10 @@ class Limits:
             quarters of each.
         per_second: Requests a second of one key, or of one address without a key, over a while;
             None for any number [429].
+        org_per_second: Requests a second of one organisation, likewise [429].
+        org_memories: Memories that one organisation may hold; None for any number [429].
+        shard_concurrency: Requests of one shard of a cluster that are being answered, waiting ones
+            included [503].
         threads: Reads that are worked on at the same moment; others wait.
         write_threads: Writes that are worked on at the same moment; those that wait for the disk
             are written in one commit.
@@ -78,6 +82,9 @@ class Limits:
     batch: int = 2_048
     concurrency: int = 512
     per_second: float | None = None
+    org_per_second: float | None = None
+    org_memories: int | None = None
+    shard_concurrency: int = 128
     threads: int = 8
     write_threads: int = 4
     body_seconds: float = 60.0
@@ -111,6 +118,7 @@ class ServerOptions:
         origins: Web pages from other hosts that may ask; none by default.
         trusted_proxies: Addresses and networks of proxies whose X-Forwarded-For and
             X-Forwarded-Proto are believed; none by default.
+        audit: File in which it is noted who read, wrote and forgot what; None for none.
         limits: How much is taken at a time.
     """
 
@@ -124,6 +132,7 @@ class ServerOptions:
     key: GivenKey | None = None
     origins: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
+    audit: Path | None = None
     limits: Limits = Limits()
 
     def __post_init__(self) -> None:
@@ -141,6 +150,12 @@ class ServerOptions:
     def needs_key(self) -> bool:
         """Whether every request needs a key."""
         return self.require_key or self.key is not None or not is_loopback(self.host)
+
+    @property
+    def watches_tenants(self) -> bool:
+        """Whether anything is limited by organisation, or noted in the audit log."""
+        by_org = (self.limits.org_per_second, self.limits.org_memories)
+        return self.audit is not None or any(limit is not None for limit in by_org)
 
 
 def _is_network(text: str) -> bool:

@@ -50,6 +50,24 @@ def header(scope: Scope, name: bytes) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
+def replay(body: bytes, receive: Receive) -> Receive:
+    """Return what gives a body that was read already, and then what else is received."""
+    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> AsgiMessage:
+        return waiting.pop() if waiting else await receive()
+
+    return receive_again
+
+
+_UNKNOWN_ROUTE = "unknown"
+
+
+def find_route(scope: Scope) -> str:
+    """Return the path of the route that answered, which holds nothing of what was asked."""
+    return str(getattr(scope.get("route"), "path", _UNKNOWN_ROUTE))
+
+
 # The log.
 
 LOG: dict[str, Any] = {
@@ -184,7 +202,6 @@ class Metrics:
 REQUEST_ID = "X-Request-ID"
 _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_UNKNOWN_ROUTE = "unknown"
 _DEFECT = "This is a defect of ekphory. The log says more under request {}."
 _GONE = 499
 """What is noted for a request whose sender went away; no answer was sent."""
@@ -230,7 +247,7 @@ class RequestLog:
     def _note(
         self, scope: Scope, answer: _Watched, seconds: float, failure: BaseException | None
     ) -> dict[str, Any]:
-        route = getattr(scope.get("route"), "path", _UNKNOWN_ROUTE)
+        route = find_route(scope)
         # A method may be any text: only those that are known become names of measurements.
         method = scope["method"] if scope["method"] in _METHODS else "other"
         status = answer.status or _GONE
@@ -245,6 +262,8 @@ class RequestLog:
             "milliseconds": round(seconds * 1000, 2),
             "caller": caller.name if caller else None,
         }
+        if "org" in state:
+            fields["org"] = state["org"]
         failure = failure or state.get("failure")
         if failure is not None:
             fields["exception"] = places_of(failure)

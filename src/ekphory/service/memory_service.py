@@ -168,6 +168,11 @@ class MemoryService:
         """Open a handle on any scope, likewise."""
         return self._handles.open(scope, surface="server")
 
+    def count(self, org: str) -> int:
+        """Return how many memories an organisation holds."""
+        with self.open(Scope(org=org)) as memory:
+            return memory.count()
+
     def health(self) -> StoreHealth:
         """Measure the whole store, all projects together."""
         return self._handles.health()

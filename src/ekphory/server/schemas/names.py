@@ -80,19 +80,19 @@ Moment = Annotated[
 
 UNIVERSAL = "universal"
 """The organisation and the project of a request that names none."""
-_LONGEST_NAME = 1_000
+LONGEST_NAME = 1_000
 _MOST_ENTRIES = 1_000
 _ID = re.compile(r"[\w:-]+")
 
 
 def _is_id(value: str) -> str:
-    if not _ID.fullmatch(value) or len(value) > _LONGEST_NAME:
+    if not _ID.fullmatch(value) or len(value) > LONGEST_NAME:
         raise ValueError("must have 1 to 1,000 letters, digits, underscores, hyphens and colons")
     return value
 
 
 def _is_name(value: str) -> str:
-    if not value.strip() or not value.isprintable() or len(value) > _LONGEST_NAME:
+    if not value.strip() or not value.isprintable() or len(value) > LONGEST_NAME:
         raise ValueError("must have 1 to 1,000 characters that can be printed")
     if value.endswith(FEATURES):
         raise ValueError(f"must not end with {FEATURES!r}, as the scopes of features do")
@@ -102,7 +102,7 @@ def _is_name(value: str) -> str:
 Name = Annotated[
     str,
     AfterValidator(_is_name),
-    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": _LONGEST_NAME}),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}),
 ]
 """Characters that can be printed, such as `github.com/acme/app`."""
 IdOrEmpty = Annotated[str, AfterValidator(lambda value: value and _is_id(value))]

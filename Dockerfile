@@ -4,8 +4,10 @@ FROM python:3.13-slim-trixie AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY src ./src
+# `--build-arg EXTRAS=server,mcp,cluster` for deploy/kuberay.
+ARG EXTRAS=server,mcp
 RUN python -m venv /opt/ekphory \
-    && /opt/ekphory/bin/python -m pip install --no-cache-dir ".[server,mcp]"
+    && /opt/ekphory/bin/python -m pip install --no-cache-dir ".[${EXTRAS}]"
 
 FROM python:3.13-slim-trixie
 COPY --from=build /opt/ekphory /opt/ekphory

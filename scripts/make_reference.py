@@ -36,7 +36,7 @@ GROUPS = {
     "Embedder": ("embedder",),
     "Reranker and preset": ("reranker", "preset"),
     "Chat model": ("chat", "extraction"),
-    "Server": ("serve",),
+    "Server": ("serve", "audit"),
     "Recorded searches": ("record",),
     "Retrieval agent": ("config",),
     "Command line": ("daemon",),

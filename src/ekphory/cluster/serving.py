@@ -242,6 +242,7 @@ _MODELS = frozenset(
     {"/rerank", "/v1/rerank", "/v2/rerank", "/api/openmem/v1/rerank", "/v1/embeddings", "/v2/embed"}
 )
 _NOT_SERVED = "/api/v2/memories/semantic"
+_UNCOUNTED = "A shard did not say how many memories it holds. Try again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,10 +432,11 @@ class Front:
         asking = [self._ask_shard(shard, asked) for shard in range(self._shards.count)]
         try:
             answers = await asyncio.gather(*asking)
-            return sum(int(json.loads(bytes(answer.body))["result"]) for answer in answers)
-        except (*self._errors, KeyError) as error:
-            message = "A shard did not say how many memories it holds. Try again."
-            raise StoreError(message) from error
+        except self._errors as error:
+            raise StoreError(_UNCOUNTED) from error
+        if any(answer.status_code != 200 for answer in answers):
+            raise StoreError(_UNCOUNTED)
+        return sum(int(json.loads(bytes(answer.body))["result"]) for answer in answers)
 
     async def _forward(self, request: Request) -> Response:
         path, body = request.url.path, await request.body()

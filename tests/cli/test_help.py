@@ -74,7 +74,7 @@ def test_a_wrong_command_line_exits_with_2(ekphory, arguments):
     assert ekphory.run(*arguments).exit_code == 2
 
 
-@pytest.mark.parametrize("name", ["bench", "bench-server", "eval", "train"])
+@pytest.mark.parametrize("name", ["bench", "bench-cluster", "bench-server", "eval", "train"])
 def test_without_the_lab_a_command_of_it_says_what_to_install(monkeypatch, name):
     monkeypatch.setattr(app, "entry_points", lambda **_: ())
     result = CliRunner().invoke(app._make_application(), [name, "locomo", "--data", "x"])

@@ -26,7 +26,7 @@ from ekphory.cli.demo import demo
 
 _ADDED_BY = "ekphory.commands"
 """The group of entry points by which another distribution adds its commands."""
-_IN_THE_LAB = ("bench", "bench-server", "eval", "train")
+_IN_THE_LAB = ("bench", "bench-cluster", "bench-server", "eval", "train")
 _TAKES_ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 _TOLD: dict[str, Any] = tomllib.loads(
     files(__package__).joinpath("commands.toml").read_text("utf-8")

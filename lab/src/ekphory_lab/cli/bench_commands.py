@@ -1,4 +1,4 @@
-"""`ekphory bench` and `bench-server`: speed, size and memory on this machine."""
+"""`ekphory bench`, `bench-server` and `bench-cluster`: speed, size and memory on this machine."""
 
 from __future__ import annotations
 
@@ -68,6 +68,32 @@ class ServingSettings:
     workers: int = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """What is stored and asked.
+
+    Attributes:
+        n (--n): Memories in the store.
+        projects: Projects that they are spread over.
+        shards: Of the store.
+        queries: Warm searches.
+        commits: Memories written one by one.
+        delay: Milliseconds that each request to the object storage takes longer.
+        k (--k -k): Hits asked for.
+        seed: Decides every memory and question.
+    """
+
+    n: int = 20_000
+    projects: int = 20
+    shards: int = 4
+    queries: int = 100
+    commits: int = 50
+    delay: float = 30.0
+    k: int = 10
+    seed: int = 7
+    embedder: EmbedderOption = None
+
+
 def _options(stores: StoreSettings, asked: BenchSettings | ServingSettings) -> dict[str, Any]:
     """Return the options as the benchmarks take them."""
     embedder = stores.embedder or read_settings().embedder or "bundled"
@@ -106,3 +132,20 @@ def bench_server(stores: StoreSettings, asked: ServingSettings, output: FileOutp
         report = serving.run_serving_bench(options, on_progress=note)
     tables, findings = serving.serving_tables(report), serving.serving_findings(report)
     show_report(report.to_dict(), output, [*tables, *findings], box=SIMPLE_HEAD)
+
+
+@command
+def bench_cluster(asked: ClusterSettings, output: FileOutputOptions) -> None:
+    """Measure what a store of shards takes of object storage, memory and processors.
+
+    The object storage is one of this machine that counts requests and delays each. What a million
+    memories take is extrapolated from those that are written.
+    """
+    from ekphory_lab.bench import cluster
+
+    embedder = asked.embedder or read_settings().embedder or "bundled"
+    with show_note("starting") as note:
+        options = cluster.ClusterBenchOptions(**asdict(asked) | {"embedder": embedder})
+        report = cluster.run_cluster_bench(options, on_progress=note)
+    shown = [cluster.cluster_table(report), *cluster.cluster_findings(report)]
+    show_report(asdict(report), output, shown, box=SIMPLE_HEAD)

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from ekphory.cli.command import AddedCommands, CommandGroup, Entry
 from ekphory_lab.cli import eval_commands, reader_commands, reranker_commands, train_commands
-from ekphory_lab.cli.bench_commands import bench, bench_server
+from ekphory_lab.cli.bench_commands import bench, bench_cluster, bench_server
 
 _PANEL = "Measure and train"
 _EXAMPLES: dict[str, dict[str, str]] = tomllib.loads(
@@ -30,6 +30,7 @@ COMMANDS = AddedCommands(
     entries=(
         Entry("bench", bench, _PANEL, "ekphory bench --n 10000 --scopes 50 --json bench.json"),
         Entry("bench-server", bench_server, _PANEL, "ekphory bench-server --n 10000 --seconds 20"),
+        Entry("bench-cluster", bench_cluster, _PANEL, "ekphory bench-cluster --n 10000 --json -"),
     ),
     groups=(
         _group("eval", "Measure retrieval on a benchmark.", eval_commands),

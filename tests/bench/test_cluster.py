@@ -56,5 +56,5 @@ def test_a_small_run_tells_what_each_call_costs():
     assert report.cold.requests > report.warm.requests
     assert report.commit.sent > 0 < report.cold.received
     assert report.cpu_write["all"] > report.cpu_write["rest"] > 0
-    assert [row[0] for row in cluster_table(report).rows][0] == "first commit"
+    assert cluster_table(report).rows[0][0] == "first commit"
     assert "extrapolated from 200" in cluster_findings(report)[0]

@@ -15,7 +15,9 @@ import pytest
 import yaml
 from tests.server.running import running_server
 
+from ekphory.cluster.serving import ShardMetrics
 from ekphory.config import PREFIX, Settings
+from ekphory.server.request_log import Metrics
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -23,7 +25,10 @@ COMPOSE_FILE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
 COMPOSE = yaml.safe_load(COMPOSE_FILE)
 SERVER = COMPOSE["services"]["server"]
 DOCS = ROOT / "docs"
-PAGES = {name: (DOCS / name).read_text("utf-8") for name in ("self-hosting.md", "server.md")}
+PAGES = {
+    name: (DOCS / name).read_text("utf-8")
+    for name in ("self-hosting.md", "server.md", "runbooks.md", "scale.md")
+}
 OWN_VARIABLES = {"EKPHORY_PORT"}
 """Those of the compose file itself."""
 ENDS = {"|", "&&", ">", ">>"}
@@ -67,6 +72,15 @@ def test_the_pages_show_how_to_serve_make_keys_and_back_up():
 def test_every_variable_is_one_that_is_read(text):
     known = {PREFIX + setting.name.upper() for setting in fields(Settings)}
     assert set(re.findall(r"\bEKPHORY_[A-Z_]*[A-Z]", text)) <= known | OWN_VARIABLES
+
+
+def test_every_metric_that_a_page_names_is_measured():
+    metrics = Metrics()
+    ShardMetrics(metrics.registry)
+    families = {family.name for family in metrics.registry.collect()}
+    pages = [*PAGES.values(), (DOCS / "cluster.md").read_text("utf-8")]
+    named = re.findall(r"\bekphory_(?!lab)[a-z_]+[a-z]\b", "".join(pages))
+    assert {re.sub("_(total|sum|count)$", "", name) for name in named} <= families
 
 
 def test_the_image_is_built_from_what_the_context_holds_and_the_build_needs():

@@ -147,5 +147,5 @@ def bench_cluster(asked: ClusterSettings, output: FileOutputOptions) -> None:
     with show_note("starting") as note:
         options = cluster.ClusterBenchOptions(**asdict(asked) | {"embedder": embedder})
         report = cluster.run_cluster_bench(options, on_progress=note)
-    shown = [cluster.cluster_table(report), *cluster.cluster_findings(report)]
-    show_report(asdict(report), output, shown, box=SIMPLE_HEAD)
+    table, findings = cluster.cluster_table(report), cluster.cluster_findings(report)
+    show_report(asdict(report), output, [table, *findings], box=SIMPLE_HEAD)

@@ -113,6 +113,8 @@ def test_the_memories_of_an_organisation_are_counted_in_all_shards(shards, serve
             assert post(client, add(project, f"pizza in {project}")).status_code == 200
     with serve(limits=Limits(org_memories=3)) as client:
         refused = post(client, add(projects[0], "more"))
+        while refused.status_code == 503:  # a busy machine takes more than five seconds
+            refused = post(client, add(projects[0], "more"))
     assert refused.status_code == 429
     assert "Organisation 'acme' holds 3 memories and may hold 3" in refused.text
 

@@ -55,7 +55,7 @@ from ekphory.store.ledger import LedgerState
 from ekphory.store.protocol import KEYS_A_COMMIT, first_key
 from ekphory.testing import HashEmbedder
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 PROJECTS = [f"p{number}" for number in range(5)]
 QUERIES = ("where does Anna live?", "what happens on Mondays", "pizza", "the same in all of them")
@@ -133,7 +133,6 @@ def search_all(root):
     return found
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("count", [5, 2, 1])
 def test_a_search_finds_the_same_in_another_number_of_shards(shards, count):
     fill(shards.root)

@@ -82,7 +82,7 @@ def history(engine: Engine, scope: Scope, memory_id: str) -> list[MemoryRecord]:
     """Return the memory and its earlier versions, newest first."""
     versions = [get(engine, scope, memory_id)]
     while (earlier := versions[-1].supersedes) is not None:
-        where = And((_are_versions_of(versions[0]), _has_id(earlier)))
+        where = And((are_versions_of(versions[0]), _has_id(earlier)))
         found = engine.store.select(where, order="newest", limit=1)
         if not found:
             break
@@ -94,7 +94,8 @@ def _has_id(memory_id: str) -> Filter:
     return Comparison(Field("id"), "eq", memory_id)
 
 
-def _are_versions_of(record: MemoryRecord) -> Filter:
+def are_versions_of(record: MemoryRecord) -> Filter:
+    """Return the condition for the earlier versions of a memory."""
     return And((owned_like(record), Comparison(Field("superseded_by"), "eq", record.id)))
 
 
@@ -227,7 +228,7 @@ def hide(engine: Engine, scope: Scope, which: Filter) -> int:
         keys = engine.store.keys(matching).tolist()
         for record in records:
             if record.supersedes is not None:
-                keys += engine.store.keys(_are_versions_of(record)).tolist()
+                keys += engine.store.keys(are_versions_of(record)).tolist()
         engine.store.delete(keys)
         return len(records)
 

@@ -12,11 +12,11 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from itertools import islice
@@ -34,7 +34,7 @@ from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.filters.tree import And, Comparison, Field, Filter, Or
 from ekphory.history import get, unexpired
 from ekphory.scope import Scope, get_owner, owned_in_any_session, owned_like
-from ekphory.store.lance_snapshot import KeptMemory, LanceSnapshot, newest_state
+from ekphory.store.lance_snapshot import KeptMemory, LanceSnapshot, StateGone
 from ekphory.store.ledger import Ledger, LedgerEntry
 from ekphory.store.protocol import CURRENT, IntArray, Presence
 from ekphory.types import (
@@ -154,21 +154,27 @@ class ExportReport:
 
 
 def export_to_file(
-    engine: Engine, scope: Scope, target: Path, on_progress: Progress
+    uris: Sequence[str], scope: Scope, target: Path, on_progress: Progress
 ) -> ExportReport:
     """Write an export beside its target, and put it in place once it is whole and durable.
+
+    Args:
+        uris: Of one store, or of the shards of one.
+        scope: What is exported.
+        target: The file.
+        on_progress: Called with how many memories are written, and of how many.
 
     Raises:
         InvalidInput: The target is a folder, or lies in none.
     """
 
     def fill(stream: IO[bytes]) -> ExportReport:
-        def write(state: LanceSnapshot) -> ExportReport:
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(StateGone):
+                return export_to_stream(uris, scope, stream, on_progress)
             stream.seek(0)
             stream.truncate()
-            return _Export(state, engine.ledger, scope, stream).write(on_progress)
-
-        return newest_state(engine.uri, write, attempts=_ATTEMPTS)
+        return export_to_stream(uris, scope, stream, on_progress)
 
     return fill_file(target, fill)
 
@@ -190,11 +196,11 @@ def fill_file(target: Path, fill: Callable[[IO[bytes]], ExportReport]) -> Export
 
 
 def export_to_stream(
-    engine: Engine, scope: Scope, stream: IO[bytes], on_progress: Progress
+    uris: Sequence[str], scope: Scope, stream: IO[bytes], on_progress: Progress
 ) -> ExportReport:
     """Write an export to a stream; without its last line it is not whole."""
-    state = LanceSnapshot(engine.uri)
-    return _Export(state, engine.ledger, scope, stream).write(on_progress)
+    parts = [_Part(LanceSnapshot(uri), Ledger(uri)) for uri in uris]
+    return _Export(parts, scope, stream).write(on_progress)
 
 
 def read_exported(engine: Engine, scope: Scope, memory_id: str) -> dict[str, Any]:
@@ -211,8 +217,8 @@ def read_exported(engine: Engine, scope: Scope, memory_id: str) -> dict[str, Any
     named = (Comparison(Field(name), "eq", record.id) for name in ("id", "superseded_by"))
     where = And((owned_like(record), Or(tuple(named))))
     state = LanceSnapshot(engine.uri)
-    export = _Export(state, engine.ledger, scope, io.BytesIO(), sides=(min, max))
-    memory, *versions = export.read_memories(where, state.rows(where))
+    part = _Part(state, engine.ledger, sides=(min, max))
+    memory, *versions = part.read_memories(where, state.rows(where))
     return memory | {VERSIONS_KEY: versions}
 
 
@@ -244,51 +250,24 @@ class _Versions:
         return found
 
 
-class _Export:
-    """One export: the lines of one state of the store, counted and summed up."""
+class _Part:
+    """One state of one store, and what was decided on its memories."""
 
     def __init__(
         self,
         state: LanceSnapshot,
         ledger: Ledger,
-        scope: Scope,
-        stream: IO[bytes],
         *,
         sides: Sequence[Callable[[int, int], int]] = (max,),
     ) -> None:
-        self._state = state
+        self.state = state
         self._decided = _by_memory(ledger, sides)
-        self._scope = scope
-        self._stream = stream
-        self._digest = hashlib.sha256()
-        self._bytes = 0
-        self._versions = 0
-
-    def write(self, on_progress: Progress) -> ExportReport:
-        own = self._scope.own_predicate()
-        where = And((own, unexpired()))
-        rows = self._state.rows(where)
-        expired = self._state.count(And((own, CURRENT))) - len(rows)
-        header: dict[str, Any] = {"ekphory": __version__, "exported_at": now_utc().isoformat()}
-        header |= {"scope": asdict(self._scope), "memories": len(rows)}
-        self._write_line({HEADER_KEY: FORMAT_VERSION} | header)
-        written = 0
-        for content in self.read_memories(where, rows):
-            self._digest.update(self._write_line(content))
-            if VERSIONS_KEY in content:
-                written += 1
-                on_progress(written, len(rows))
-        counts: dict[str, Any] = {"memories": written, "versions": self._versions}
-        counts["sha256"] = self._digest.hexdigest()
-        self._write_line({END_KEY: FORMAT_VERSION} | counts)
-        self._stream.flush()
-        return ExportReport(target=None, expired=expired, bytes=self._bytes, **counts)
 
     def read_memories(self, where: Filter, rows: IntArray) -> Iterator[dict[str, Any]]:
         """Read memories, each before its earlier versions."""
-        versions = _Versions(self._state, where)
+        versions = _Versions(self.state, where)
         for start in range(0, len(rows), _MEMORIES_READ):
-            memories = self._state.take(rows[start : start + _MEMORIES_READ])
+            memories = self.state.take(rows[start : start + _MEMORIES_READ])
             earlier = versions.of(memories)
             for memory in memories:
                 its_own = earlier.get(memory.key, [])
@@ -296,7 +275,41 @@ class _Export:
                 told = {REVISIONS_KEY: decided} if decided else {}
                 yield _content(memory) | {VERSIONS_KEY: len(its_own)} | told
                 yield from map(_content, its_own)
-                self._versions += len(its_own)
+
+
+class _Export:
+    """One export: the lines of one state of the store, counted and summed up."""
+
+    def __init__(self, parts: Sequence[_Part], scope: Scope, stream: IO[bytes]) -> None:
+        self._parts = parts
+        self._scope = scope
+        self._stream = stream
+        self._digest = hashlib.sha256()
+        self._bytes = 0
+
+    def write(self, on_progress: Progress) -> ExportReport:
+        own = self._scope.own_predicate()
+        where = And((own, unexpired()))
+        rows = [part.state.rows(where) for part in self._parts]
+        total = sum(map(len, rows))
+        expired = sum(part.state.count(And((own, CURRENT))) for part in self._parts) - total
+        header: dict[str, Any] = {"ekphory": __version__, "exported_at": now_utc().isoformat()}
+        header |= {"scope": asdict(self._scope), "memories": total}
+        self._write_line({HEADER_KEY: FORMAT_VERSION} | header)
+        written = versions = 0
+        for part, own_rows in zip(self._parts, rows, strict=True):
+            for content in part.read_memories(where, own_rows):
+                self._digest.update(self._write_line(content))
+                if VERSIONS_KEY in content:
+                    written += 1
+                    on_progress(written, total)
+                else:
+                    versions += 1
+        counts: dict[str, Any] = {"memories": written, "versions": versions}
+        counts["sha256"] = self._digest.hexdigest()
+        self._write_line({END_KEY: FORMAT_VERSION} | counts)
+        self._stream.flush()
+        return ExportReport(target=None, expired=expired, bytes=self._bytes, **counts)
 
     def _write_line(self, content: dict[str, Any]) -> bytes:
         line = encode_line(content)

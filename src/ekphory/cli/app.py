@@ -15,6 +15,7 @@ import typer.main
 from ekphory import __version__
 from ekphory.cli import (
     capture_commands,
+    cluster_commands,
     command,
     search_commands,
     server_commands,
@@ -91,7 +92,18 @@ GROUPS = (
     ),
     _make_group(
         "cluster",
-        {"import": server_commands.import_in_bulk, "serve": server_commands.serve_cluster},
+        {
+            "import": server_commands.import_in_bulk,
+            "serve": server_commands.serve_cluster,
+            "reshard": cluster_commands.reshard,
+            "optimize": cluster_commands.optimize,
+            "purge": cluster_commands.purge,
+            "reembed": cluster_commands.reembed,
+            "verify": cluster_commands.verify,
+            "backup": cluster_commands.backup,
+            "export": cluster_commands.export,
+            "erase": cluster_commands.erase,
+        },
     ),
     _make_group("skill", {"install": capture_commands.install_skill}),
     _make_group(

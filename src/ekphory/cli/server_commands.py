@@ -425,7 +425,7 @@ class ClusterFlags:
     """What a store of shards is made of, and on what it runs.
 
     Attributes:
-        shards (N): Shards of a new store, for its whole life [16].
+        shards (N): Shards of a new store [16].
         cpus (N): Processors of this machine; by default all.
     """
 

@@ -273,10 +273,11 @@ def export_memories(
         print_json(report)
     else:
         console = result_console() if to_file else message_console()
-        console.print(_describe_export(report), soft_wrap=True)
+        console.print(describe_export(report), soft_wrap=True)
 
 
-def _describe_export(report: ExportReport) -> str:
+def describe_export(report: ExportReport) -> str:
+    """Return what an export holds, in words."""
     left_out = f"; {report.expired:,} expired left out" if report.expired else ""
     place = f" to {report.target}" if report.target is not None else ""
     counts = format_memory_count(report.memories, report.versions)
@@ -306,7 +307,7 @@ def backup(
     """
     from ekphory.backup import back_up
 
-    with _show_copied_bytes() as tell:
+    with show_copied_bytes() as tell:
         report = back_up(store or read_settings().store, target, catalog=catalog, on_progress=tell)
     print_result(output, report, _describe_copy(report, f"backed up to {report.target}"))
 
@@ -329,13 +330,14 @@ def restore(
     """
     from ekphory.backup import restore as put_back
 
-    with _show_copied_bytes() as tell:
+    with show_copied_bytes() as tell:
         report = put_back(source, store or read_settings().store, on_progress=tell)
     print_result(output, report, _describe_copy(report, f"restored to {report.store}"))
 
 
 @contextmanager
-def _show_copied_bytes() -> Iterator[Callable[[int, int], None]]:
+def show_copied_bytes() -> Iterator[Callable[[int, int], None]]:
+    """Show how much is copied, by its bytes."""
     with step_bar() as show:
         yield lambda done, total: show("MiB", done // _MIB, -(-total // _MIB))
 

@@ -1,4 +1,4 @@
-"""Importing into a store of shards, on all machines of a Ray cluster.
+"""Importing into a store of shards, on all machines of a Ray cluster; an export, by this process.
 
 Ray Data reads the files and embeds what is new on a pool of actors; an actor for some of the shards
 writes it, the sole writer of each. What is written is acknowledged before its chunk counts as done,
@@ -14,15 +14,15 @@ import os
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
-from ekphory import write
+from ekphory import transfer, write
 from ekphory.cluster.objects import LOCAL, Objects, find_root
 from ekphory.cluster.ray_session import running_ray
 from ekphory.cluster.shards import Shards, hold_shard, make_shards, open_shards
@@ -30,12 +30,21 @@ from ekphory.config import read_settings
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, StoreError, StoreLocked
 from ekphory.importers import report
-from ekphory.importers.source import ImportedRecord, Unreadable, stream_opened_lines
+from ekphory.importers.ekphory_export import read_export_lines
+from ekphory.importers.source import (
+    MAX_UNIT_BYTES,
+    ImportedRecord,
+    Readable,
+    Unreadable,
+    number_lines,
+    parse_object,
+    stream_opened_lines,
+)
 from ekphory.importers.text import read_json_line
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder
 from ekphory.scope import Scope
-from ekphory.types import Failure, now_utc
+from ekphory.types import Failure, WriteReport, now_utc
 
 CHUNK = 512
 """So many records are checked, embedded and written together."""
@@ -46,6 +55,7 @@ _ATTEMPTS = 5
 """So often a write is tried while another process has the shard's lease."""
 
 Line = tuple[str, bytes] | Unreadable
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,13 +235,14 @@ class ShardWriter:
     def write(self, shard: int, prepared: list[write.Prepared]) -> int:
         """Write memories; return how many were new, once they are durable."""
         engine = self._engine(shard)
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return write.submit(engine, Scope(), prepared).result().added
-            except StoreLocked:
-                # Its holder ends, or leaves it alone for some seconds.
-                continue
-        return write.submit(engine, Scope(), prepared).result().added
+        return _try(lambda: write.submit(engine, Scope(), prepared).result().added)
+
+    def add_exported(
+        self, shard: int, scope: Scope, records: list[dict[str, object]]
+    ) -> WriteReport:
+        """Write records of an export, as they were."""
+        engine = self._engine(shard)
+        return _try(lambda: transfer.add_exported(engine, scope, records))
 
     def close(self) -> None:
         """Release all leases."""
@@ -242,6 +253,54 @@ class ShardWriter:
             held = hold_shard(self._shards, shard, self._embedder)
             self._engines[shard] = self._opened.enter_context(held)
         return self._engines[shard]
+
+
+def _try(do: Callable[[], Result]) -> Result:
+    for _ in range(_ATTEMPTS - 1):
+        # Its holder ends, or leaves it alone for some seconds.
+        with suppress(StoreLocked):
+            return do()
+    return do()
+
+
+# An export: this process writes it, since decisions on a memory come after the memory.
+
+
+def _is_export(folder: str, name: str) -> bool:
+    if not name.endswith(_LINES):
+        return False
+    first = parse_object(Objects(folder).open(name).readline(MAX_UNIT_BYTES)) or {}
+    return transfer.HEADER_KEY in first
+
+
+def _import_export(
+    file: tuple[str, str], shards: Shards, scope: Scope, tally: report.Tally
+) -> Iterator[None]:
+    """Import what `ekphory export` wrote, chunk by chunk, with earlier versions and decisions."""
+    folder, name = file
+    lines = number_lines(Objects(folder).open(name))
+    found = read_export_lines(name, lines, tally.leave_out)
+    with closing(ShardWriter(shards.root)) as writer:
+        while chunk := list(islice(found, CHUNK)):
+            for damage in (each for each in chunk if isinstance(each, Unreadable)):
+                tally.fail(damage)
+            for shard, records in _by_shard(chunk, shards, scope).items():
+                fields = [record.fields for record in records]
+                tally.count(records, writer.add_exported(shard, scope, fields))
+            yield
+
+
+def _by_shard(
+    chunk: list[Readable], shards: Shards, scope: Scope
+) -> dict[int, list[ImportedRecord]]:
+    by_shard: dict[int, list[ImportedRecord]] = defaultdict(list)
+    for record in chunk:
+        if isinstance(record, ImportedRecord):
+            names = [getattr(scope, name) or record.fields.get(name) for name in ("org", "project")]
+            # What is no name is refused by whoever writes it.
+            texts = (name if isinstance(name, str) else None for name in names)
+            by_shard[shards.find(*texts)].append(record)
+    return by_shard
 
 
 # The whole of it.
@@ -265,23 +324,38 @@ def import_in_bulk(
     folder, names = find_files(uri)
     shards = make_shards(options.store, load_chosen_embedder(), count=options.shards)
     source = Path(find_root(uri).removeprefix(LOCAL))
-    with (
-        report.failures_file(source, options.failures) as failures,
-        running_ray(cpus=options.cpus) as ray,
-    ):
+    exports = [name for name in names if _is_export(folder, name)]
+    others = [name for name in names if name not in exports]
+    with report.failures_file(source, options.failures) as failures:
         tally = report.Tally(failures)
+        steps = [_import_export((folder, each), shards, options.scope, tally) for each in exports]
+        if others:
+            steps.append(_import_on_ray(uri, (folder, others), shards, options, tally))
         try:
-            for outcome in _outcomes(ray, (folder, names), shards, options.scope):
-                _count(outcome, tally)
+            for _ in chain.from_iterable(steps):
                 on_progress(tally.report())
         except KeyboardInterrupt as error:
             raise report.ImportInterrupted(tally.report()) from error
+        return tally.report()
+
+
+def _import_on_ray(
+    uri: str,
+    files: tuple[str, list[str]],
+    shards: Shards,
+    options: BulkOptions,
+    tally: report.Tally,
+) -> Iterator[None]:
+    with running_ray(cpus=options.cpus) as ray:
+        try:
+            for outcome in _outcomes(ray, files, shards, options.scope):
+                _count(outcome, tally)
+                yield
         except ray.exceptions.RayError as error:
             cause = (str(error).strip().splitlines() or [type(error).__name__])[-1]
             raise StoreError(
                 f"{uri}: the import stopped ({cause}). Run it again: what is there is skipped."
             ) from error
-        return tally.report()
 
 
 def _count(outcome: dict[str, Any], tally: report.Tally) -> None:

@@ -6,6 +6,7 @@ none: who made the store, whose turn it is to write a shard, which state of a ca
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import io
 import uuid
@@ -73,7 +74,9 @@ class Objects:
         self._library: Any = importlib.import_module("obstore")
         stores = importlib.import_module("obstore.store")
         if root.startswith(LOCAL):
-            self._store: Any = stores.LocalStore(root.removeprefix(LOCAL), mkdir=True)
+            self._store: Any = stores.LocalStore(
+                root.removeprefix(LOCAL), mkdir=True, automatic_cleanup=True
+            )
         else:
             self._store = stores.from_url(root)
 
@@ -107,11 +110,36 @@ class Objects:
 
     def names(self, folder: str = "") -> list[str]:
         """Return the names of the objects in a folder, without it, in order."""
+        return sorted(self.sizes(folder))
+
+    def sizes(self, folder: str = "") -> dict[str, int]:
+        """Return the length in bytes of each object in a folder, by its name there."""
         prefix = f"{folder}/" if folder else ""
         with self._translate_errors("list", folder):
             pages = self._library.list(self._store, prefix)
-            found = [each["path"] for page in pages for each in page]
-        return sorted(path.removeprefix(prefix) for path in found)
+            found = {each["path"]: int(each["size"]) for page in pages for each in page}
+        return {path.removeprefix(prefix): size for path, size in found.items()}
+
+    def copy_from(self, other: Objects, name: str) -> None:
+        """Write an object of another place, in place of any.
+
+        Raises:
+            FileNotFoundError: It is gone there.
+        """
+        library = self._library
+
+        async def copy() -> bool:
+            try:
+                content = await library.get_async(other._store, name)
+            except FileNotFoundError:
+                return False
+            await library.put_async(self._store, name, content.stream())
+            return True
+
+        with self._translate_errors("copy", name):
+            is_there = asyncio.run(copy())
+        if not is_there:
+            raise FileNotFoundError(name)
 
     def delete(self, name: str) -> None:
         """Delete an object; one that is gone is passed over."""
@@ -120,6 +148,13 @@ class Objects:
                 self._library.delete(self._store, name)
             except FileNotFoundError:
                 return
+
+    def delete_folder(self, folder: str) -> None:
+        """Delete all objects in a folder."""
+        names = [f"{folder}/{name}" for name in self.names(folder)]
+        with self._translate_errors("delete", folder):
+            if names:
+                self._library.delete(self._store, names)
 
     def check_first_write_wins(self) -> None:
         """Check that the place honours writing only where there is nothing.

@@ -35,9 +35,17 @@ from ekphory import __version__
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import Database, NotPermitted
 from ekphory.cluster.bulk import load_chosen_embedder
-from ekphory.cluster.objects import Objects
+from ekphory.cluster.objects import Objects, find_root
 from ekphory.cluster.ray_session import running_ray
-from ekphory.cluster.shards import Shards, hold_shard, make_shards, open_shards, shard_name
+from ekphory.cluster.shards import (
+    LAST,
+    Shards,
+    announced,
+    hold_shard,
+    make_sealed_error,
+    make_shards,
+    open_shards,
+)
 from ekphory.config import read_settings
 from ekphory.errors import StoreError
 from ekphory.importers.source import parse_object
@@ -110,6 +118,8 @@ class ShardCatalog:
         self._objects = objects
         self._folder = folder
         self._newest = self._find_newest()
+        if self._newest == LAST:
+            raise make_sealed_error(folder)
         if self._newest:
             content = objects.get(self._name(self._newest))
             if content is None:
@@ -180,7 +190,7 @@ class ServedShard:
     def _load(self) -> None:
         """Open the newest catalog, and a service over it; an earlier one may still be answering."""
         folder = Path(self._opened.enter_context(tempfile.TemporaryDirectory(prefix="ekphory-")))
-        name = f"catalogs/{shard_name(self._shard)}"
+        name = self._shards.catalog(self._shard)
         self._catalog = ShardCatalog(self._objects, name, folder / "catalog.sqlite3")
         service = MemoryService(
             self._engine.uri,
@@ -271,7 +281,7 @@ def serve_cluster(options: ClusterOptions, *, on_listening: Callable[[Listening]
         StoreError: The store cannot be opened or made.
         MissingExtra: Ray is not installed.
     """
-    with _key_file(options.server) as catalog:
+    with _key_file(options.server) as catalog, announced(find_root(options.server.store)):
         server = replace(options.server, catalog=catalog, workers=1)
         check_key(server)
         shards = make_shards(server.store, load_chosen_embedder(), count=options.shards)
@@ -310,7 +320,7 @@ def _running_replicas(shards: Shards, options: ClusterOptions) -> Iterator[Ask]:
     )(_make_replica(serve))
     handle = serve.run(deployment.bind(shards.root), name=APPLICATION, route_prefix=None)
     try:
-        yield lambda shard, request: handle.options(multiplexed_model_id=shard_name(shard)).remote(
+        yield lambda shard, request: handle.options(multiplexed_model_id=shards.name(shard)).remote(
             asdict(request)
         )
     finally:
@@ -482,7 +492,7 @@ class Front:
         Raises:
             TimeoutError: It did not answer in time; likewise what `Front` was told.
         """
-        name, measured = shard_name(shard), self._of_shards
+        name, measured = self._shards.name(shard), self._of_shards
         if self._slots.is_full(name):
             message = "Too many requests wait for this project's shard. Try again in a moment."
             return make_error_response(request.path, 503, message, kind="Overloaded", headers=RETRY)

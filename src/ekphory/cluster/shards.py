@@ -15,14 +15,16 @@ from __future__ import annotations
 import json
 import os
 import socket
+import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import blake2b
+from typing import Any
 
 from ekphory.cluster.objects import Objects, find_root
 from ekphory.cluster.spanning import make_spanning_engine
@@ -43,6 +45,8 @@ LEASE_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 _KEPT = 2
 """So many epochs stay: the newest, and the one that its holder still looks at."""
+LAST = 10**12 - 1
+"""No epoch, and no state of a catalog, comes after this one: the shard was moved, or is being."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,25 @@ class ShardLease:
         if epoch is not None:
             self._put(epoch, until=0.0)
 
+    def seal(self) -> None:
+        """Let nobody write any more: whoever was writing is refused, as by any later epoch."""
+        self._objects.put_new(self._name(LAST), self._content(0.0))
+        for table in self.tables:
+            table.fence()
+
+    def check_unused(self) -> None:
+        """Check that no other process wrote a moment ago.
+
+        Raises:
+            StoreLocked: One did.
+        """
+        lease = self._read(self._newest())
+        if lease is not None and lease.holder != self._holder and lease.until > time.time():
+            raise StoreLocked(
+                f"{self._folder}: {lease.holder} is writing. End it, wait for "
+                f"{self._seconds:.0f} seconds, and run the command again."
+            )
+
     def _check_not_taken(self, cause: StoreError | None = None) -> None:
         if self._epoch is not None and self._newest() != self._epoch:
             self.events["lease_lost"] += 1
@@ -170,6 +193,8 @@ class ShardLease:
     def _next(self, until: float) -> int:
         """Return the next epoch, once the newest one may be taken over."""
         newest = self._newest()
+        if newest == LAST:
+            raise make_sealed_error(self._folder)
         self._wait_for(newest, until)
         return newest + 1
 
@@ -215,7 +240,17 @@ class ShardLease:
         return f"{self._folder}/{epoch:012}"
 
 
+def make_sealed_error(name: str) -> StoreError:
+    """Return what is raised where something of a shard is to be used that was moved."""
+    return StoreError(
+        f"{name}: its memories were moved to other shards, or are being moved. Run the command "
+        "that moves them until it is done, and open the store anew."
+    )
+
+
 MANIFEST = "ekphory-cluster.json"
+_STATES = "manifests"
+"""Later states of the manifest: numbered objects, of which the newest counts."""
 _FORM = 1
 _HASH = "blake2b-64 of the JSON list of org and project"
 DEFAULT_SHARDS = 16
@@ -239,30 +274,52 @@ class Shards:
 
     Attributes:
         root: Lance URI of the store.
-        count: How many there are, for the life of the store.
+        count: How many there are.
         embedder: What all vectors are made with.
+        generation: 0 for the first ones of a store; later ones have a greater one each.
     """
 
     root: str
     count: int
     embedder: EmbedderIdentity
+    generation: int = 0
 
     def find(self, org: str | None, project: str | None) -> int:
         """Return the number of the shard that holds a project."""
         return find_shard(org, project, shards=self.count)
 
+    def name(self, shard: int) -> str:
+        """Return the name of a shard's folder, which ends with its number."""
+        return f"shard-{self.generation}-{shard:05}" if self.generation else f"shard-{shard:05}"
+
     def uri(self, shard: int) -> str:
         """Return the Lance URI of one shard."""
-        return f"{self.root}/{shard_name(shard)}"
+        return f"{self.root}/{self.name(shard)}"
+
+    def catalog(self, shard: int) -> str:
+        """Return the name of the folder of a shard's catalog."""
+        return f"catalogs/{self.name(shard)}"
 
     def lease(self, shard: int, *, seconds: float = LEASE_SECONDS) -> ShardLease:
         """Return the lease of one shard, which nobody holds yet."""
-        return ShardLease(Objects(self.root), f"leases/{shard_name(shard)}", seconds=seconds)
+        return ShardLease(Objects(self.root), f"leases/{self.name(shard)}", seconds=seconds)
+
+    def make_tables(self) -> None:
+        """Make the tables of all shards that are not there yet, while no other process does."""
+        identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, self.embedder)
+        for shard in range(self.count):
+            LanceStore.open(self.uri(shard), identity)
+            Ledger(self.uri(shard)).make(judged_to=0)
 
 
-def shard_name(shard: int) -> str:
-    """Return the name of a shard's folder."""
-    return f"shard-{shard:05}"
+def check_count(count: int) -> None:
+    """Check a number of shards.
+
+    Raises:
+        InvalidInput: It is out of range.
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_SHARDS:
+        raise InvalidInput("shards", count, "is out of range", f"Give 1 to {MOST_SHARDS:,}")
 
 
 def make_shards(uri: str, embedder: EmbeddingModel, *, count: int | None = None) -> Shards:
@@ -278,8 +335,7 @@ def make_shards(uri: str, embedder: EmbeddingModel, *, count: int | None = None)
         StoreError: Another store is there, or the object storage loses writes.
     """
     wanted = DEFAULT_SHARDS if count is None else count
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= MOST_SHARDS:
-        raise InvalidInput("shards", wanted, "is out of range", f"Give 1 to {MOST_SHARDS:,}")
+    check_count(wanted)
     root = find_root(uri)
     objects = Objects(root)
     objects.check_first_write_wins()
@@ -287,23 +343,26 @@ def make_shards(uri: str, embedder: EmbeddingModel, *, count: int | None = None)
         _make(Shards(root, wanted, embedder.identity), objects)
     found = open_shards(root, embedder)
     if count not in (None, found.count):
-        remedy = f"Give {found.count}; changing the number of shards is not possible yet"
+        remedy = f"Give {found.count}, or change it with `ekphory cluster reshard`"
         raise InvalidInput("shards", count, f"the store there has {found.count}", remedy)
     return found
 
 
 def _make(shards: Shards, objects: Objects) -> None:
     """Make what is not there yet; the manifest comes last, and says that all of it is there."""
-    # Making a table is not as safe as writing to it, so that one process makes all of them.
-    making = ShardLease(objects, "leases/making")
-    with making.held():
+    with making_tables(objects):
         if objects.get(MANIFEST) is None:
             reserve_root(shards.root, shards=shards.count)
-            identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, shards.embedder)
-            for shard in range(shards.count):
-                LanceStore.open(shards.uri(shard), identity)
-                Ledger(shards.uri(shard)).make(judged_to=0)
-            objects.put_new(MANIFEST, _write_manifest(shards))
+            shards.make_tables()
+            objects.put_new(MANIFEST, _write_manifest(Manifest(0, shards)))
+
+
+@contextmanager
+def making_tables(objects: Objects) -> Iterator[None]:
+    """Let this process alone make tables, which is not as safe as writing to them."""
+    making = ShardLease(objects, "leases/making")
+    with making.held():
+        yield
     making.give_back()
 
 
@@ -311,17 +370,18 @@ def open_shards(uri: str, embedder: EmbeddingModel) -> Shards:
     """Return the shards of a store that was made before.
 
     Raises:
-        StoreError: There is none, or a part of it cannot be read.
+        StoreError: There is none, it is being moved, or a part of it cannot be read.
         EmbedderMismatch: It was made with another embedder.
     """
     root = find_root(uri)
-    content = Objects(root).get(MANIFEST)
-    if content is None:
+    manifest = read_manifest(root)
+    shards, planned = manifest.shards, manifest.planned
+    if planned is not None:
+        verb = "reembed" if planned.embedder != shards.embedder else "reshard"
         raise StoreError(
-            f"{root}: no store of shards is there. `ekphory cluster import` and `ekphory cluster "
-            "serve` make one."
+            f"{root}: is being moved to {planned.count} shards of {planned.embedder}. Run "
+            f"`ekphory cluster {verb}` again until it is done."
         )
-    shards = _read_manifest(root, content)
     if shards.embedder != embedder.identity:
         raise EmbedderMismatch(
             f"{root}: its vectors were made by {shards.embedder}, but it was opened with "
@@ -330,28 +390,143 @@ def open_shards(uri: str, embedder: EmbeddingModel) -> Shards:
     return shards
 
 
-def _write_manifest(shards: Shards) -> bytes:
-    embedder = shards.embedder
-    content = {
-        "ekphory_cluster": _FORM,
-        "shards": shards.count,
-        "hash": _HASH,
-        "embedder": [embedder.name, embedder.revision, embedder.dimension],
-    }
-    return json.dumps(content, indent=1).encode()
+# The manifest. Its states are written only where there is none, so that of two processes that
+# would change it one alone does, and whoever plans to move a store sees what was planned since.
 
 
-def _read_manifest(root: str, content: bytes) -> Shards:
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One state of the manifest.
+
+    Attributes:
+        number: Of the state.
+        shards: What holds the memories.
+        planned: What they are being moved to; None while nothing is moved.
+        versions: Of the table of each of `shards`, which are moved in that state.
+    """
+
+    number: int
+    shards: Shards
+    planned: Shards | None = None
+    versions: tuple[int, ...] = ()
+
+
+def read_manifest(root: str, number: int | None = None) -> Manifest:
+    """Return a state of the manifest, by default the newest.
+
+    Raises:
+        StoreError: There is no store of shards, or the state is damaged.
+    """
+    objects = Objects(root)
+    if number is None:
+        number = max(map(int, objects.names(_STATES)), default=0)
+    name = _state_name(number)
+    content = objects.get(name)
+    if content is None:
+        raise StoreError(
+            f"{root}: no store of shards is there. `ekphory cluster import` and `ekphory cluster "
+            "serve` make one."
+        )
     try:
         read = json.loads(content)
         if (read["ekphory_cluster"], read["hash"]) != (_FORM, _HASH):
             raise StoreError(f"{root}: was made by a newer ekphory. Upgrade this one.")
-        name, revision, dimension = read["embedder"]
-        return Shards(root, int(read["shards"]), EmbedderIdentity(name, revision, int(dimension)))
+        planned = _read_shards(root, read["planned"]) if "planned" in read else None
+        versions = tuple(map(int, read.get("versions", ())))
+        return Manifest(number, _read_shards(root, read), planned, versions)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
-            f"{root}/{MANIFEST}: is damaged ({error}). Put it back from a copy of the store."
+            f"{root}/{name}: is damaged ({error}). Put it back from a copy of the store."
         ) from error
+
+
+def write_manifest(manifest: Manifest) -> None:
+    """Write the next state of the manifest, in one step.
+
+    Raises:
+        StoreLocked: Another process has written another one since.
+    """
+    root, name = manifest.shards.root, _state_name(manifest.number)
+    if not Objects(root).put_new(name, _write_manifest(manifest)):
+        raise StoreLocked(
+            f"{root}/{name}: another process has changed the manifest. Run the command again."
+        )
+
+
+def _state_name(number: int) -> str:
+    return f"{_STATES}/{number:012}" if number else MANIFEST
+
+
+def _read_shards(root: str, read: Mapping[str, Any]) -> Shards:
+    name, revision, dimension = read["embedder"]
+    embedder = EmbedderIdentity(name, revision, int(dimension))
+    return Shards(root, int(read["shards"]), embedder, int(read.get("generation", 0)))
+
+
+def _write_manifest(manifest: Manifest) -> bytes:
+    content: dict[str, Any] = {"ekphory_cluster": _FORM, "hash": _HASH}
+    content |= _describe(manifest.shards)
+    if manifest.planned is not None:
+        content |= {"planned": _describe(manifest.planned), "versions": manifest.versions}
+    return json.dumps(content, indent=1).encode()
+
+
+def _describe(shards: Shards) -> dict[str, Any]:
+    embedder = shards.embedder
+    names = [embedder.name, embedder.revision, embedder.dimension]
+    return {"shards": shards.count, "embedder": names, "generation": shards.generation}
+
+
+# Who serves a store, for what can be done only while nobody does.
+
+_SERVING = "serving"
+_TOLD_EVERY, _TOLD_FOR = 10.0, 60.0
+
+
+@contextmanager
+def announced(root: str) -> Iterator[None]:
+    """Tell, as long as the block lasts, that this process serves a store."""
+    objects, holder = Objects(root), f"{socket.gethostname()} process {os.getpid()}"
+    name = f"{_SERVING}/{uuid.uuid4().hex}"
+    ended = threading.Event()
+
+    def tell() -> None:
+        content = asdict(_Lease(holder, time.time() + _TOLD_FOR))
+        objects.put(name, json.dumps(content).encode())
+
+    def go_on_telling() -> None:
+        while not ended.wait(_TOLD_EVERY):
+            # The store is fenced without it; this only spares others a surprise.
+            with suppress(StoreError):
+                tell()
+
+    tell()
+    telling = threading.Thread(target=go_on_telling, name="ekphory-serving", daemon=True)
+    telling.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        telling.join()
+        objects.delete(name)
+
+
+def check_unserved(root: str) -> None:
+    """Check that nobody serves a store.
+
+    Raises:
+        StoreLocked: Somebody does.
+    """
+    objects = Objects(root)
+    for name in objects.names(_SERVING):
+        content = objects.get(f"{_SERVING}/{name}")
+        told = None if content is None else _Lease(**json.loads(content))
+        if told is not None and told.until > time.time():
+            raise StoreLocked(
+                f"{root}: {told.holder} serves it. End `ekphory cluster serve` there, and run the "
+                f"command again; where it was killed, after {_TOLD_FOR:.0f} seconds."
+            )
+        objects.delete(f"{_SERVING}/{name}")
 
 
 @contextmanager

@@ -17,13 +17,21 @@ EXPIRED = "expired since the export"
 
 
 def read_export(path: Path, on_left_out: Callable[[str], None]) -> Iterator[source.Readable]:
-    """Read an export, line by line, and check that nothing of it is missing or changed.
+    """Read an export, line by line; see `read_export_lines`."""
+    yield from read_export_lines(path.name, source.iterate_numbered_lines(path), on_left_out)
+
+
+def read_export_lines(
+    name: str, lines: source.NumberedLines, on_left_out: Callable[[str], None]
+) -> Iterator[source.Readable]:
+    """Read the lines of an export, and check that nothing of it is missing or changed.
 
     A damaged line is reported with its number; so is a memory that lacks some of its versions,
     since it would not be complete. Then the others are still given.
 
     Args:
-        path: The file.
+        name: What places call the file.
+        lines: Its lines.
         on_left_out: Called with the reason where a memory is passed over on purpose.
 
     Yields:
@@ -32,9 +40,8 @@ def read_export(path: Path, on_left_out: Callable[[str], None]) -> Iterator[sour
     Raises:
         InvalidInput: The first line is not the header of an export, or of a newer ekphory's.
     """
-    lines = source.iterate_numbered_lines(path)
     number, first = next(lines, (1, b""))
-    state = _Reading(path.name, _read_header(path.name, first))
+    state = _Reading(name, _read_header(name, first))
     for number, line in lines:
         yield from _leave_out_expired(state.take(number, line), on_left_out)
     yield from _leave_out_expired(state.finish(number), on_left_out)

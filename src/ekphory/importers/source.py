@@ -330,7 +330,10 @@ def _find_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]
     return sorted(members, key=lambda member: member.filename)
 
 
-def iterate_numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+NumberedLines = Iterator[tuple[int, bytes | None]]
+
+
+def iterate_numbered_lines(path: Path) -> NumberedLines:
     """Read a file line by line in bounded memory.
 
     Yields:
@@ -338,10 +341,11 @@ def iterate_numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
         longer than `MAX_UNIT_BYTES`.
     """
     with path.open("rb") as stream:
-        yield from _number_lines(stream)
+        yield from number_lines(stream)
 
 
-def _number_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
+def number_lines(stream: IO[bytes]) -> NumberedLines:
+    """Do the same with a file that is open."""
     number = 0
     while line := stream.readline(MAX_UNIT_BYTES + 1):
         number += 1
@@ -365,7 +369,7 @@ def stream_opened_lines(stream: IO[bytes], name: str) -> Iterator[tuple[str, byt
         stream: Its content.
         name: What places call it.
     """
-    for number, line in _number_lines(stream):
+    for number, line in number_lines(stream):
         place = f"{name}:{number}"
         if line is None:
             yield Unreadable(place, "line", describe_excess_length("line"))

@@ -366,16 +366,8 @@ class LanceStore:
     @with_lance_errors_translated("write")
     def supersede(self, key: int, history: MemoryRecord, successor: StoredMemory) -> None:
         """Refile one row as history and write its successor, in one Lance commit."""
-        stored = self._rows(f"key = {key}", None)
-        ordered = stored.sort_by("passage")
-        past = StoredMemory(
-            key,
-            history,
-            int(ordered["thread"][0].as_py() or 0),
-            np.array(ordered["terms"][0].as_py(), np.uint32),
-            lance_rows.vectors(ordered["vector"], dimension=self._dimension),
-            ordered["fingerprint"][0].as_py(),
-        )
+        stored = lance_rows.to_stored(self._rows(f"key = {key}", None), dimension=self._dimension)
+        past = replace(stored[0], record=history)
         rows = lance_rows.to_table([past, successor], self._schema)
         merge = self._table.merge_insert(["key", "passage"])
         merged = merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)

@@ -216,7 +216,7 @@ def read_identity(schema: pa.Schema, *, where: str) -> StoreIdentity:
     )
     if SHARDS in entries:
         raise StoreError(
-            f"{where}: is a store of {entries[SHARDS]} shards. Open it with "
+            f"{where}: is a store of shards. Open it with "
             "`ekphory.cluster.shards.open_memory`, or serve it with `ekphory cluster serve`."
         )
     try:
@@ -352,6 +352,37 @@ def replace_vectors(
         parts.append(_lay_out(rows, vectors, schema))
     batches = pa.concat_tables(parts).combine_chunks().to_batches() if parts else []
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def to_stored(table: pa.Table, *, dimension: int) -> list[StoredMemory]:
+    """Read memories with all that is derived from them, from all columns of all of their rows.
+
+    Raises:
+        StoreError: A row was damaged since it was written.
+    """
+    ordered = table.sort_by([("key", "ascending"), ("passage", "ascending")])
+    for row, vector in rows_with_vectors(ordered, dimension=dimension):
+        if row.get(CHECKSUM) not in (None, row_checksum(row, vector)):
+            raise StoreError(
+                f"a row of memory {row['id']!r} is not what was written. Forget it, or restore a "
+                "backup."
+            )
+    keys, starts = np.unique(integers(ordered["key"], missing=0), return_index=True)
+    first = ordered.take(pa.array(starts))
+    columns = [first[name].to_pylist() for name in ("thread", "terms", "fingerprint")]
+    windows = np.split(vectors(ordered["vector"], dimension=dimension), starts[1:])
+    return [
+        StoredMemory(key, record, thread or 0, np.array(terms, np.uint32), rows, fingerprint)
+        for key, record, thread, terms, rows, fingerprint in zip(
+            keys.tolist(),
+            to_records(first),
+            columns[0],
+            columns[1],
+            windows,
+            columns[2],
+            strict=True,
+        )
+    ]
 
 
 def to_records(table: pa.Table) -> list[MemoryRecord]:

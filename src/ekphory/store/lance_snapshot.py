@@ -7,7 +7,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Generic, TypeVar
@@ -22,7 +22,15 @@ from ekphory.scope import OWNER_FIELDS
 from ekphory.store import lance_rows, lance_table
 from ekphory.store.lance import TABLE
 from ekphory.store.ledger import LEDGER_FOLDER, has_ledger
-from ekphory.store.protocol import CURRENT, IntArray, KeyedBlock, RecordBlock, Store, StoreIdentity
+from ekphory.store.protocol import (
+    CURRENT,
+    IntArray,
+    KeyedBlock,
+    RecordBlock,
+    Store,
+    StoredMemory,
+    StoreIdentity,
+)
 from ekphory.store.writer import DirectoryLock
 from ekphory.types import MemoryRecord
 
@@ -189,8 +197,12 @@ class LanceSnapshot:
     replaced, unless the store is purged or repaired; then reading raises `StateGone`.
     """
 
-    def __init__(self, uri: str) -> None:
-        """Open the newest state of the store at a Lance URI.
+    def __init__(self, uri: str, *, version: int | None = None) -> None:
+        """Open a state of the store at a Lance URI.
+
+        Args:
+            uri: Where it is.
+            version: Number of the state; None for the newest.
 
         Raises:
             StoreError: There is no store, or it was not written by ekphory.
@@ -198,7 +210,7 @@ class LanceSnapshot:
         self._uri = uri
         with lance_table.translate_lance_errors("open", uri):
             self._table = lance_table.connect(uri).open_table(TABLE)
-            self.version = int(self._table.version)
+            self.version = int(self._table.version) if version is None else version
             self._table.checkout(self.version)
         self.identity: StoreIdentity = lance_rows.read_identity(self._table.schema, where=uri)
 
@@ -246,6 +258,19 @@ class LanceSnapshot:
             )
         ]
 
+    def places(self, columns: Sequence[str]) -> pa.Table:
+        """Return some columns of all rows, and `_rowid`, by which `take_stored` reads them."""
+        with self._translate_errors():
+            query = self._table.search().limit(lance_table.ALL_ROWS)
+            return query.select(list(columns)).with_row_id(True).to_arrow()
+
+    def take_stored(self, rows: IntArray) -> list[StoredMemory]:
+        """Read memories with all that is derived from them, from all of their rows, by key."""
+        with self._translate_errors():
+            taken = self._table.take_row_ids(rows.tolist()).to_arrow()
+            dimension = self.identity.embedder.dimension
+            return lance_rows.to_stored(taken, dimension=dimension)
+
     def successors(self, where: Filter) -> Iterator[tuple[int, tuple[str | None, ...]]]:
         """Yield where every matching earlier version is, and which memory it is a version of.
 
@@ -279,18 +304,6 @@ class LanceSnapshot:
                 f"{self._uri}: the store was purged or repaired while version {self.version} "
                 "of it was being read. Run the command again."
             ) from error
-
-
-def newest_state(uri: str, read: Callable[[LanceSnapshot], Result], *, attempts: int) -> Result:
-    """Read the newest state, and a newer one where that is purged meanwhile.
-
-    Raises:
-        StateGone: That happened at every attempt.
-    """
-    for _ in range(attempts - 1):
-        with suppress(StateGone):
-            return read(LanceSnapshot(uri))
-    return read(LanceSnapshot(uri))
 
 
 # The files of one state, held open so that none can vanish.

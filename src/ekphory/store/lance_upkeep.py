@@ -215,6 +215,9 @@ class Upkeep:
         under way.
         """
         indexed = self._index.covered_rows() is not None
+        # Those of ids and scopes hold what they were built of; they are built again with time.
+        for index in self._table.list_indices():
+            self._table.drop_index(index.name)
         self._table.update(values_sql={"passage": "passage"})
         self._table.optimize(cleanup_older_than=_NO_TIME)
         return indexed

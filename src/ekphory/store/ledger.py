@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -199,9 +199,13 @@ class Ledger:
         """Delete decisions by commits that fail where another process has written."""
         # A note of how far the memories were compared, which the deleted rows may have told.
         self.append(())
+        table = self._require().table
         if revisions:
             named = ", ".join(repr(str(each)) for each in revisions)
-            self._require().table.delete(f"id IN ({named})")
+            table.delete(f"id IN ({named})")
+        # A file with deleted rows still holds them.
+        table.update(values_sql={"number": "number"})
+        table.optimize(cleanup_older_than=timedelta(milliseconds=1))
         self._opened, self._state, self._last = None, _NONE, 0
 
     def _write_table(self, rows: pa.Table, *, mode: Literal["create", "overwrite"]) -> None:

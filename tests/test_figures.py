@@ -290,6 +290,7 @@ VALUES = {"a/MAP": 0.6, "b/MAP": 0.25, "b/p": 0.0004, "a/n": 12345.0, "a/ms": 7.
         ("{a/n!n} | {a/ms!1} | {a/ms!2} | {a/n!MiB}", "12,345 | 7.2 | 7.25 | 0"),
         ("^{a/MAP} | ^{b/MAP} | {a/MAP}", "**.600** | .250 | .600"),
         ("{c/MAP!.3?} | x", " | x"),
+        ("{c/ms!1?} / {d/ms!1?} | x", " | x"),
     ],
 )
 def test_a_template_is_filled_in(template, text):

@@ -194,6 +194,8 @@ def _row(template: str, name: str, table: Table, values: Mapping[str, float]) ->
         raise FigureError(f"there is no value {key!r}; correct the table in figures.toml")
 
     cells = [_CELL.sub(said, cell) for cell in template.replace("{0}", name).split(" | ")]
+    # What stands between two values that are missing says nothing.
+    cells = ["" if cell.strip() in ("/", "to") else cell for cell in cells]
     best = max((cell for cell in cells if cell.startswith("^")), default="")
     return " | ".join(
         f"**{cell[1:]}**" if cell == best and best else cell.removeprefix("^") for cell in cells

@@ -86,7 +86,7 @@ def find_files(uri: str) -> tuple[str, list[str]]:
     Raises:
         InvalidInput: There is none that can be read.
     """
-    root = find_root(uri)
+    root = find_root(uri, field="path")
     known = (*_LINES, *_ROWS)
     place = root.removeprefix(LOCAL)
     is_local = root.startswith(LOCAL)

@@ -28,8 +28,10 @@ def running_ray(*, cpus: int | None) -> Iterator[Any]:
 
     Raises:
         MissingExtra: Ray is not installed.
-        InvalidInput: The cluster there lets in whoever can reach it.
+        InvalidInput: `cpus` is none, or the cluster there lets in whoever can reach it.
     """
+    if cpus is not None and cpus < 1:
+        raise InvalidInput("cpus", cpus, "is out of range", "Give 1 or more")
     if find_spec("ray") is None:
         raise MissingExtra("cluster", "ekphory cluster")
     address = os.environ.get("RAY_ADDRESS")

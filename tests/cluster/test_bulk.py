@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.cluster.conftest import NEEDED
+from tests.models.embedding_service import running_embeddings
 
-from ekphory.cluster.bulk import check_records, find_files, read_chunks
+from ekphory.cluster.bulk import check_records, find_files, load_chosen_embedder, read_chunks
 from ekphory.cluster.objects import LOCAL
 from ekphory.cluster.shards import open_memory
 from ekphory.errors import InvalidInput
@@ -111,6 +112,15 @@ def wait_for_some(store, started):
                 if memory.count():
                     return
     raise AssertionError(f"the import ended with {started.returncode} before it wrote")
+
+
+def test_an_import_embeds_with_the_prefix_that_the_environment_names(monkeypatch):
+    with running_embeddings() as service:
+        monkeypatch.setenv("EKPHORY_EMBEDDER", f"{service.host}/v1/embeddings")
+        monkeypatch.setenv("EKPHORY_EMBEDDER_MODEL", "tiny")
+        monkeypatch.setenv("EKPHORY_EMBEDDER_PASSAGE_PREFIX", "passage: ")
+        load_chosen_embedder().encode(["Mara keeps bees"])
+        assert service.bodies[-1]["input"] == ["passage: Mara keeps bees"]
 
 
 def test_a_row_of_parquet_is_read_as_the_line_that_it_is(tmp_path):

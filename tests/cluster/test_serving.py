@@ -29,7 +29,7 @@ from ekphory.server.serving import NeedsKey
 from ekphory.service.handles import ServiceModels
 from ekphory.testing import HashEmbedder
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 KEY = "k" * 32
 SEARCH = "/api/v2/memories/search"
 
@@ -197,6 +197,17 @@ def test_a_ray_cluster_without_authentication_is_not_joined(monkeypatch):
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     with pytest.raises(InvalidInput, match="lets in whoever can reach it"), running_ray(cpus=1):
         pass
+
+
+def test_a_ray_without_processors_is_not_started():
+    with pytest.raises(InvalidInput, match="cpus=0: is out of range"), running_ray(cpus=0):
+        pass
+
+
+def test_an_embedder_that_the_replicas_would_not_use_is_refused(tmp_path):
+    options = ClusterOptions(server=ServerOptions(store=str(tmp_path), embedder="./model"))
+    with pytest.raises(InvalidInput, match="is for this process alone"):
+        serve_cluster(options, on_listening=lambda _: None)
 
 
 # With Ray, as a user runs it.

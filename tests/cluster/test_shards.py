@@ -153,6 +153,20 @@ def test_a_place_without_shards_says_how_to_make_them(place):
         open_memory(place, embedder=HashEmbedder())
 
 
+def test_looking_for_shards_makes_no_directory(tmp_path):
+    pytest.importorskip("obstore", reason="needs the extra cluster")
+    with pytest.raises(StoreError, match=f"^{tmp_path / 'mistyped'}: no store of shards is there"):
+        open_memory(str(tmp_path / "mistyped"), embedder=HashEmbedder())
+    assert not (tmp_path / "mistyped").exists()
+
+
+@pytest.mark.parametrize("uri", ["", "s3://", "ftp://host/memories"])
+def test_an_address_that_names_no_place_is_refused(uri):
+    pytest.importorskip("obstore", reason="needs the extra cluster")
+    with pytest.raises(InvalidInput, match="names no place"):
+        find_root(uri)
+
+
 @pytest.mark.parametrize(
     "uri", ["s3://key:secret@bucket/memories", "s3://bucket/memories?secret=1"]
 )

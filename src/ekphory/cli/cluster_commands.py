@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,14 +66,11 @@ def reembed(where: ClusterStore, output: OutputOptions, *, embedder: str | None 
             bundled model.
     """
     from ekphory.cluster.moving import move
-    from ekphory.models.loading import load_embedder
+    from ekphory.models.loading import load_configured_embedder, load_embedder
 
     settings = read_settings()
-    model = load_embedder(
-        embedder or settings.embedder,
-        model=settings.embedder_model,
-        api_key=settings.embedder_api_key,
-    )
+    chosen = replace(settings, embedder=embedder or settings.embedder)
+    model = load_configured_embedder(chosen) or load_embedder()
     with step_bar() as show:
         report = move(where.store, model, on_progress=partial(show, "memories"))
     _print_move(report, output)

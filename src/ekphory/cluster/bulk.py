@@ -42,7 +42,7 @@ from ekphory.importers.source import (
 )
 from ekphory.importers.text import read_json_line
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.loading import load_embedder
+from ekphory.models.loading import load_configured_embedder, load_embedder
 from ekphory.scope import Scope
 from ekphory.types import Failure, WriteReport, now_utc
 
@@ -86,7 +86,7 @@ def find_files(uri: str) -> tuple[str, list[str]]:
     Raises:
         InvalidInput: There is none that can be read.
     """
-    root = find_root(uri)
+    root = find_root(uri, field="path")
     known = (*_LINES, *_ROWS)
     place = root.removeprefix(LOCAL)
     is_local = root.startswith(LOCAL)
@@ -207,10 +207,7 @@ def check_records(
 
 def load_chosen_embedder() -> EmbeddingModel:
     """Load the embedder that the environment names, else the bundled one."""
-    settings = read_settings()
-    return load_embedder(
-        settings.embedder, model=settings.embedder_model, api_key=settings.embedder_api_key
-    )
+    return load_configured_embedder(read_settings()) or load_embedder()
 
 
 # Writing, on an actor for some of the shards.

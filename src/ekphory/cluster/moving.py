@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from ekphory.catalog.database import Database, Value
-from ekphory.cluster.objects import Objects, find_root
+from ekphory.cluster.objects import Objects, find_root, name_place
 from ekphory.cluster.shards import (
     LAST,
     Manifest,
@@ -108,7 +108,7 @@ def move(
     _remove_former(manifest)
     shards = manifest.shards
     return MoveReport(
-        store=root,
+        store=name_place(root),
         shards=shards.count,
         embedder=str(shards.embedder),
         memories=moved[0],

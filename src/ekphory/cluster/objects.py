@@ -22,10 +22,15 @@ from ekphory.errors import InvalidInput, MissingExtra, StoreError
 LOCAL = "file-object-store://"
 """By this scheme Lance writes a directory as it does object storage: no file is ever changed."""
 _PACKAGES = ("lance", "obstore")
+_SCHEMES = ("s3", "gs", "az")
 
 
-def find_root(uri: str) -> str:
+def find_root(uri: str, *, field: str = "store") -> str:
     """Return the Lance URI of a store of shards.
+
+    Args:
+        uri: A directory, or a URI on object storage.
+        field: What gave it, for errors.
 
     Raises:
         InvalidInput: It names no place, or holds a key.
@@ -36,12 +41,19 @@ def find_root(uri: str) -> str:
     parts = urlsplit(uri)
     if "@" in parts.netloc or parts.query:
         remedy = "Set keys in the environment, as the object store's own tools read them"
-        raise InvalidInput("store", f"{parts.scheme}://…", "holds a key", remedy)
+        raise InvalidInput(field, f"{parts.scheme}://…", "holds a key", remedy)
     for scheme in ("file://", LOCAL):
         uri = uri.removeprefix(scheme)
-    if not uri.strip():
-        raise InvalidInput("store", uri, "names no store", "Give a directory or s3://BUCKET/PATH")
-    return uri.rstrip("/") if "://" in uri else f"{LOCAL}{Path(uri).expanduser().resolve()}"
+    is_local = "://" not in uri
+    if not (uri.strip() if is_local else parts.scheme in _SCHEMES and parts.netloc):
+        remedy = "Give a directory, s3://BUCKET/PATH, gs://BUCKET/PATH or az://CONTAINER/PATH"
+        raise InvalidInput(field, uri, "names no place", remedy)
+    return f"{LOCAL}{Path(uri).expanduser().resolve()}" if is_local else uri.rstrip("/")
+
+
+def name_place(root: str) -> str:
+    """Return a Lance URI as a user names it: a directory by its path."""
+    return root.removeprefix(LOCAL)
 
 
 class _ObjectStream(io.RawIOBase):
@@ -73,12 +85,13 @@ class Objects:
         self._root = root
         self._library: Any = importlib.import_module("obstore")
         stores = importlib.import_module("obstore.store")
-        if root.startswith(LOCAL):
-            self._store: Any = stores.LocalStore(
-                root.removeprefix(LOCAL), mkdir=True, automatic_cleanup=True
-            )
-        else:
-            self._store = stores.from_url(root)
+        with self._translate_errors("open", ""):
+            if root.startswith(LOCAL):
+                self._store: Any = stores.LocalStore(
+                    root.removeprefix(LOCAL), mkdir=True, automatic_cleanup=True
+                )
+            else:
+                self._store = stores.from_url(root)
 
     def put_new(self, name: str, content: bytes) -> bool:
         """Write an object where there is none; return whether it is there with this content."""
@@ -167,7 +180,8 @@ class Objects:
         self.delete(name)
         if not is_honoured:
             raise StoreError(
-                f"{self._root}: this object storage overwrites an object that is to be written "
+                f"{name_place(self._root)}: this object storage overwrites an object that is to "
+                "be written "
                 "only where there is none (If-None-Match: *), so two writers would lose memories. "
                 "Use one that honours it, such as Amazon S3 or MinIO."
             )
@@ -179,6 +193,6 @@ class Objects:
         except (self._library.exceptions.BaseError, OSError) as error:
             cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise StoreError(
-                f"{self._root}/{name}: cannot {verb} it ({cause}). Check the object storage's "
-                "address and rights in the environment."
+                f"{name_place(self._root)}/{name}: cannot {verb} it ({cause}). Check the object "
+                "storage's address and rights in the environment."
             ) from error

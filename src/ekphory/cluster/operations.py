@@ -12,7 +12,7 @@ from typing import IO
 
 from ekphory import history
 from ekphory.cluster.moving import delete_states, read_catalog, write_catalog
-from ekphory.cluster.objects import Objects, find_root
+from ekphory.cluster.objects import Objects, find_root, name_place
 from ekphory.cluster.serving import ShardCatalog
 from ekphory.cluster.shards import (
     MANIFEST,
@@ -110,7 +110,7 @@ def do_in_shards(
             report = VERBS[verb](engine, partial(on_progress, "rows of a shard"))
             done.append(ShardReport(shard=shard, report=report))
     on_progress("shards", shards.count, shards.count)
-    return ShardReports(store=shards.root, verb=verb, shards=tuple(done))
+    return ShardReports(store=name_place(shards.root), verb=verb, shards=tuple(done))
 
 
 def export(
@@ -176,14 +176,14 @@ def back_up(
         InvalidInput: Something else is at the target, or it was written to as a store.
         StoreError: A part cannot be read or written, or is damaged.
     """
-    shards, root = open_shards(uri, embedder), find_root(target)
+    shards, root = open_shards(uri, embedder), find_root(target, field="to")
     copy = _Copy(shards, root, on_progress)
     copy.begin()
     memories = sum(copy.copy_shard(shard) for shard in range(shards.count))
     copy.end()
     return CopyReport(
-        store=shards.root,
-        target=root,
+        store=name_place(shards.root),
+        target=name_place(root),
         shards=shards.count,
         memories=memories,
         copied=copy.copied,
@@ -208,7 +208,9 @@ class _Copy:
         is_free = marked == source or (marked is None and not self._target.names())
         if not is_free or self._target.names("leases") or source.decode() == self._root:
             problem = "something else is there, or it was written to since"
-            raise InvalidInput("to", self._root, problem, "Name a new or an empty place")
+            raise InvalidInput(
+                "to", name_place(self._root), problem, "Name a new or an empty place"
+            )
         self._target.put(_COPY, source)
         self._target.delete(MANIFEST)
         names = ["memories.lance", *map(self._shards.name, range(self._shards.count))]
@@ -355,7 +357,7 @@ def erase(
             )
     on_progress(shards.count, shards.count)
     return ErasureReceipt(
-        store=shards.root,
+        store=name_place(shards.root),
         org=org,
         user=user,
         erased_at=now_utc().isoformat(),

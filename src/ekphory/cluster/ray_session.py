@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from ekphory.errors import InvalidInput, MissingExtra
+from ekphory.errors import InvalidInput, MissingExtra, StoreError
 
 _OBJECT_BYTES = 256 * 2**20
 """Memory that a Ray of this machine shares among its processes."""
@@ -28,8 +28,11 @@ def running_ray(*, cpus: int | None) -> Iterator[Any]:
 
     Raises:
         MissingExtra: Ray is not installed.
-        InvalidInput: The cluster there lets in whoever can reach it.
+        InvalidInput: `cpus` is none, or the cluster there lets in whoever can reach it.
+        StoreError: Ray does not start, or does not answer.
     """
+    if cpus is not None and cpus < 1:
+        raise InvalidInput("cpus", cpus, "is out of range", "Give 1 or more")
     if find_spec("ray") is None:
         raise MissingExtra("cluster", "ekphory cluster")
     address = os.environ.get("RAY_ADDRESS")
@@ -45,7 +48,11 @@ def running_ray(*, cpus: int | None) -> Iterator[Any]:
             "_node_ip_address": "127.0.0.1",
         }
     )
-    ray.init(address=address, log_to_driver=False, logging_level="error", **started)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="error", **started)
+    except Exception as error:  # Ray raises no narrower one where it starts too slowly
+        remedy = "Check RAY_ADDRESS" if address else "End what keeps this machine busy"
+        raise StoreError(f"Ray did not start ({error}). {remedy}, and run it again.") from error
     try:
         yield ray
     finally:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import os
 import signal
 import tempfile
 from collections import Counter
@@ -47,7 +48,7 @@ from ekphory.cluster.shards import (
     open_shards,
 )
 from ekphory.config import read_settings
-from ekphory.errors import StoreError
+from ekphory.errors import InvalidInput, StoreError
 from ekphory.importers.source import parse_object
 from ekphory.remote import VERBS_PATH
 from ekphory.server.app import PATHS, create_app
@@ -252,6 +253,7 @@ _MODELS = frozenset(
     {"/rerank", "/v1/rerank", "/v2/rerank", "/api/openmem/v1/rerank", "/v1/embeddings", "/v2/embed"}
 )
 _NOT_SERVED = "/api/v2/memories/semantic"
+_REPLICA_CPUS = 0.5
 _UNCOUNTED = "A shard did not say how many memories it holds. Try again."
 
 
@@ -281,15 +283,31 @@ def serve_cluster(options: ClusterOptions, *, on_listening: Callable[[Listening]
         StoreError: The store cannot be opened or made.
         MissingExtra: Ray is not installed.
     """
+    if options.server.embedder is not None:
+        problem = "is for this process alone"
+        remedy = "Set EKPHORY_EMBEDDER on all machines"
+        raise InvalidInput("embedder", options.server.embedder, problem, remedy)
     with _key_file(options.server) as catalog, announced(find_root(options.server.store)):
         server = replace(options.server, catalog=catalog, workers=1)
         check_key(server)
         shards = make_shards(server.store, load_chosen_embedder(), count=options.shards)
         # Ends like Ctrl-C: what is open is closed, and its leases are given back.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        with running_ray(cpus=options.cpus) as ray, _running_replicas(shards, options) as ask:
-            front = Front(shards, ask, errors=(ray.exceptions.RayError,))
-            serve_application(lambda: front.application(server), server, on_listening=on_listening)
+        with running_ray(cpus=options.cpus) as ray:
+            _check_replicas(options.replicas, cpus=ray.cluster_resources().get("CPU", 0))
+            with _running_replicas(shards, options) as ask:
+                front = Front(shards, ask, errors=(ray.exceptions.RayError,))
+                serve_application(
+                    lambda: front.application(server), server, on_listening=on_listening
+                )
+
+
+def _check_replicas(count: int, *, cpus: float) -> None:
+    """Refuse what Ray would wait for without end; a cluster that it joins may grow."""
+    most = int(cpus / _REPLICA_CPUS)
+    if count > most and not os.environ.get("RAY_ADDRESS"):
+        problem = f"is more than {cpus:g} processors have room for"
+        raise InvalidInput("workers", count, problem, f"Give at most {most}")
 
 
 @contextmanager
@@ -315,7 +333,7 @@ def _running_replicas(shards: Shards, options: ClusterOptions) -> Iterator[Ask]:
     deployment = serve.deployment(
         num_replicas=options.replicas,
         max_ongoing_requests=_ONGOING,
-        ray_actor_options={"num_cpus": 0.5},
+        ray_actor_options={"num_cpus": _REPLICA_CPUS},
         graceful_shutdown_timeout_s=60,
     )(_make_replica(serve))
     handle = serve.run(deployment.bind(shards.root), name=APPLICATION, route_prefix=None)

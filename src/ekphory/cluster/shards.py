@@ -24,9 +24,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
-from ekphory.cluster.objects import Objects, find_root
+from ekphory.cluster.objects import LOCAL, Objects, find_root, name_place
 from ekphory.cluster.spanning import make_spanning_engine
 from ekphory.engine import Engine, acquire, make_engine, release
 from ekphory.errors import EmbedderMismatch, InvalidInput, StoreError, StoreLocked
@@ -379,13 +380,13 @@ def open_shards(uri: str, embedder: EmbeddingModel) -> Shards:
     if planned is not None:
         verb = "reembed" if planned.embedder != shards.embedder else "reshard"
         raise StoreError(
-            f"{root}: is being moved to {planned.count} shards of {planned.embedder}. Run "
-            f"`ekphory cluster {verb}` again until it is done."
+            f"{name_place(root)}: is being moved to {planned.count} shards of {planned.embedder}. "
+            f"Run `ekphory cluster {verb}` again until it is done."
         )
     if shards.embedder != embedder.identity:
         raise EmbedderMismatch(
-            f"{root}: its vectors were made by {shards.embedder}, but it was opened with "
-            f"{embedder.identity}. Open it with the embedder {shards.embedder.name!r}."
+            f"{name_place(root)}: its vectors were made by {shards.embedder}, but it was opened "
+            f"with {embedder.identity}. Open it with the embedder {shards.embedder.name!r}."
         )
     return shards
 
@@ -417,26 +418,30 @@ def read_manifest(root: str, number: int | None = None) -> Manifest:
     Raises:
         StoreError: There is no store of shards, or the state is damaged.
     """
+    absent = StoreError(
+        f"{name_place(root)}: no store of shards is there. `ekphory cluster import` and "
+        "`ekphory cluster serve` make one."
+    )
+    if root.startswith(LOCAL) and not Path(name_place(root)).is_dir():
+        raise absent
     objects = Objects(root)
     if number is None:
         number = max(map(int, objects.names(_STATES)), default=0)
     name = _state_name(number)
     content = objects.get(name)
     if content is None:
-        raise StoreError(
-            f"{root}: no store of shards is there. `ekphory cluster import` and `ekphory cluster "
-            "serve` make one."
-        )
+        raise absent
     try:
         read = json.loads(content)
         if (read["ekphory_cluster"], read["hash"]) != (_FORM, _HASH):
-            raise StoreError(f"{root}: was made by a newer ekphory. Upgrade this one.")
+            raise StoreError(f"{name_place(root)}: was made by a newer ekphory. Upgrade this one.")
         planned = _read_shards(root, read["planned"]) if "planned" in read else None
         versions = tuple(map(int, read.get("versions", ())))
         return Manifest(number, _read_shards(root, read), planned, versions)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
-            f"{root}/{name}: is damaged ({error}). Put it back from a copy of the store."
+            f"{name_place(root)}/{name}: is damaged ({error}). Put it back from a copy of the "
+            "store."
         ) from error
 
 
@@ -449,7 +454,8 @@ def write_manifest(manifest: Manifest) -> None:
     root, name = manifest.shards.root, _state_name(manifest.number)
     if not Objects(root).put_new(name, _write_manifest(manifest)):
         raise StoreLocked(
-            f"{root}/{name}: another process has changed the manifest. Run the command again."
+            f"{name_place(root)}/{name}: another process has changed the manifest. Run the "
+            "command again."
         )
 
 
@@ -523,8 +529,8 @@ def check_unserved(root: str) -> None:
         told = None if content is None else _Lease(**json.loads(content))
         if told is not None and told.until > time.time():
             raise StoreLocked(
-                f"{root}: {told.holder} serves it. End `ekphory cluster serve` there, and run the "
-                f"command again; where it was killed, after {_TOLD_FOR:.0f} seconds."
+                f"{name_place(root)}: {told.holder} serves it. End `ekphory cluster serve` there, "
+                f"and run the command again; where it was killed, after {_TOLD_FOR:.0f} seconds."
             )
         objects.delete(f"{_SERVING}/{name}")
 

@@ -46,7 +46,9 @@ try it:
     -d '{{"messages": [{{"content": "I like pizza"}}]}}'
   curl {url}/api/v2/memories/search{key} -H 'Content-Type: application/json' \\
     -d '{{"query": "What do I like to eat?"}}'
-look: {url}/inspect   docs: {url}/docs   stop: Ctrl-C"""
+"""
+_PAGES = "look: {url}/inspect   docs: {url}/docs   stop: Ctrl-C"
+_PAGES_OF_CLUSTER = "metrics: {url}/metrics   stop: Ctrl-C"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +161,11 @@ def make_server_options(served: ServedStore, load: LoadOptions) -> ServerOptions
     )
 
 
-def print_listening(output: OutputOptions, listening: Listening) -> None:
-    """Tell where a server listens, and how to try it."""
+def print_listening(output: OutputOptions, listening: Listening, *, pages: str = _PAGES) -> None:
+    """Tell where a server listens, how to try it, and which pages it has."""
     key = " -H 'Authorization: Bearer ek_…'" if listening.needs_key else ""
     shown = f"ekphory serves {listening.store} on {listening.url}\n"
-    print_result(output, listening, shown + _TRY.format(url=listening.url, key=key))
+    print_result(output, listening, shown + (_TRY + pages).format(url=listening.url, key=key))
 
 
 @contextmanager
@@ -501,5 +503,5 @@ def serve_cluster(
             ClusterOptions(
                 server=options, shards=cluster.shards, replicas=options.workers, cpus=cluster.cpus
             ),
-            on_listening=partial(print_listening, output),
+            on_listening=partial(print_listening, output, pages=_PAGES_OF_CLUSTER),
         )

@@ -343,7 +343,7 @@ def _find_rows(state: LanceSnapshot, target: Shards) -> IntArray:
 
 
 def _number_anew(sources: Sequence[_Source]) -> tuple[int, int]:
-    """Number the keys of all sources anew, so that none is there twice.
+    """Assign new numbers to the keys of all sources, so that none is there twice.
 
     The order of each shard stays, and that in which a search of all shards sees them. What was
     compared with earlier memories comes before what was not.

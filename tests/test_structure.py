@@ -61,6 +61,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "cli/command.py::report_errors": "outermost boundary of the command line",
     "agent/llm_session.py::ModelThread.run": "handed to the thread that waits",
     "agent/llm_session.py::SessionLoop._asked": "a boundary to SDKs of others",
+    "cluster/ray_session.py::running_ray": "Ray raises no narrower one where it starts too slowly",
     "catalog/database.py::Database.transaction": "rolls back, then raises it again",
     "server/request_log.py::RequestLog.__call__": "outermost boundary of a request, raised again",
     "service/extraction.py::Extraction._attempt": "outermost boundary of a thread",

@@ -534,6 +534,12 @@ def test_a_copy_of_a_store_is_a_store_itself_and_follows_it(shards, tmp_path):
     assert read_all(target) == read_all(shards.root)
 
 
+def test_a_store_is_not_copied_to_itself(tmp_path):
+    make_shards(str(tmp_path), HashEmbedder(), count=1)
+    with pytest.raises(InvalidInput, match="is the store itself"):
+        back_up(str(tmp_path), HashEmbedder(), str(tmp_path))
+
+
 def test_a_copy_that_was_written_to_is_not_overwritten(shards, tmp_path):
     target = str(tmp_path / "copy")
     back_up(shards.root, HashEmbedder(), target)

@@ -204,13 +204,14 @@ class _Copy:
 
     def begin(self) -> None:
         """Mark the place, and let nobody take it for whole before it is."""
+        place, remedy = name_place(self._root), "Name a new or an empty place"
+        if self._root == self._shards.root:
+            raise InvalidInput("to", place, "is the store itself", remedy)
         source, marked = self._shards.root.encode(), self._target.get(_COPY)
         is_free = marked == source or (marked is None and not self._target.names())
-        if not is_free or self._target.names("leases") or source.decode() == self._root:
+        if not is_free or self._target.names("leases"):
             problem = "something else is there, or it was written to since"
-            raise InvalidInput(
-                "to", name_place(self._root), problem, "Name a new or an empty place"
-            )
+            raise InvalidInput("to", place, problem, remedy)
         self._target.put(_COPY, source)
         self._target.delete(MANIFEST)
         names = ["memories.lance", *map(self._shards.name, range(self._shards.count))]

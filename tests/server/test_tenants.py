@@ -8,8 +8,8 @@ import pytest
 from tests.server.running import running_server
 
 from ekphory.errors import InvalidInput
+from ekphory.server.audit import AuditFile
 from ekphory.server.options import Limits, ServerOptions
-from ekphory.server.tenants import AuditFile
 
 HOME = {"org_id": "home", "project_id": "chat"}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,9 +11,8 @@ import typer
 
 from ekphory.cli.command import FAILED, command, message_console, print_result, step_bar
 from ekphory.cli.options import STANDARD_OUTPUT, OutputOptions
-from ekphory.cli.transfer_commands import describe_export, show_copied_bytes
+from ekphory.cli.transfer_commands import show_copied_bytes, write_export
 from ekphory.config import read_settings
-from ekphory.errors import InvalidInput
 
 if TYPE_CHECKING:
     from ekphory.cluster.moving import MoveReport
@@ -160,21 +158,7 @@ def export(where: ClusterStore, output: OutputOptions, to: Path = STANDARD_OUTPU
     from ekphory.cluster.bulk import load_chosen_embedder
     from ekphory.cluster.operations import export as run
 
-    is_file = to != STANDARD_OUTPUT
-    if output.json and not is_file:
-        problem = "standard output cannot carry a report besides"
-        raise InvalidInput("to", "-", problem, "Name a file")
-    with step_bar() as show:
-        report = run(
-            where.store,
-            load_chosen_embedder(),
-            to if is_file else sys.stdout.buffer,
-            on_progress=partial(show, "memories"),
-        )
-    if is_file:
-        print_result(output, report, describe_export(report))
-    else:
-        message_console().print(describe_export(report))
+    write_export("to", to, output, partial(run, where.store, load_chosen_embedder()))
 
 
 @command

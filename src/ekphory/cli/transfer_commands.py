@@ -261,22 +261,37 @@ def export_memories(
     Args:
         target (FILE): Where to write; - for standard output.
     """
+    with open_existing(where) as memory:
+        write_export("target", target, output, memory.export)
+
+
+def write_export(
+    field: str, target: Path, output: OutputOptions, export: Callable[..., ExportReport]
+) -> None:
+    """Write an export to a file or to standard output, and tell what is in it.
+
+    Args:
+        field: Which argument the target is, for errors.
+        target: A file, or - for standard output.
+        output: How it is told.
+        export: Writes it, as `Memory.export` does.
+    """
     to_file = target != STANDARD_OUTPUT
     if output.json and not to_file:
         problem = "standard output cannot carry a report besides"
-        raise InvalidInput("target", "-", problem, "Name a file")
-    with open_existing(where) as memory, step_bar() as show:
-        report = memory.export(
+        raise InvalidInput(field, "-", problem, "Name a file")
+    with step_bar() as show:
+        report = export(
             target if to_file else sys.stdout.buffer, on_progress=partial(show, "memories")
         )
     if output.json:
         print_json(report)
     else:
         console = result_console() if to_file else message_console()
-        console.print(describe_export(report), soft_wrap=True)
+        console.print(_describe_export(report), soft_wrap=True)
 
 
-def describe_export(report: ExportReport) -> str:
+def _describe_export(report: ExportReport) -> str:
     """Return what an export holds, in words."""
     left_out = f"; {report.expired:,} expired left out" if report.expired else ""
     place = f" to {report.target}" if report.target is not None else ""

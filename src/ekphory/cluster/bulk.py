@@ -294,7 +294,7 @@ def _by_shard(
     for record in chunk:
         if isinstance(record, ImportedRecord):
             names = [getattr(scope, name) or record.fields.get(name) for name in ("org", "project")]
-            # What is no name is refused by whoever writes it.
+            # A value that cannot be a name is refused when it is written.
             texts = (name if isinstance(name, str) else None for name in names)
             by_shard[shards.find(*texts)].append(record)
     return by_shard

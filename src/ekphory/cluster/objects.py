@@ -181,8 +181,8 @@ class Objects:
         if not is_honoured:
             raise StoreError(
                 f"{name_place(self._root)}: this object storage overwrites an object that is to "
-                "be written "
-                "only where there is none (If-None-Match: *), so two writers would lose memories. "
+                "be written only where there is none (If-None-Match: *), so two writers would "
+                "lose memories. "
                 "Use one that honours it, such as Amazon S3 or MinIO."
             )
 

@@ -22,11 +22,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.server import request_log
+from ekphory.server.audit import AuditFile
 from ekphory.server.auth import Caller, Gate
 from ekphory.server.errors import RETRY, make_error_response
 from ekphory.server.options import Limits, ServerOptions
 from ekphory.server.routes.verbs import WRITING_PATHS
-from ekphory.server.tenants import AuditFile, CountMemories, Tenants
+from ekphory.server.tenants import CountMemories, Tenants
 
 # What a window holds is looked at without a pause: so much takes some milliseconds.
 WINDOW_BYTES = 256 * 1024

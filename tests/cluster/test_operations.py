@@ -389,6 +389,12 @@ def test_a_person_is_erased_from_all_shards_and_files(shards):
         assert memory.revisions() == ()
 
 
+@pytest.mark.parametrize(("org", "user", "field"), [("", "mara", "org"), ("acme", "", "user")])
+def test_who_is_to_be_erased_must_be_named(tmp_path, org, user, field):
+    with pytest.raises(InvalidInput, match=f"{field}='': names nobody"):
+        erase(str(tmp_path), HashEmbedder(), org=org, user=user)
+
+
 def test_a_person_who_was_erased_is_erased_again_with_nothing(shards):
     fill_with_a_person(shards.root)
     erase(shards.root, HashEmbedder(), org="acme", user="mara")
@@ -566,8 +572,8 @@ def test_the_commands_tell_what_they_did(tmp_path):
     assert run("reshard", "--shards", "3")["memories"] == 1
     assert run("optimize")["verb"] == "optimize"
     assert len(run("verify")["shards"]) == 3
-    assert run("export", "--to", str(tmp_path / "all.jsonl"))["memories"] == 1
-    assert run("backup", "--to", str(tmp_path / "copy"))["memories"] == 1
+    assert run("export", "--target", str(tmp_path / "all.jsonl"))["memories"] == 1
+    assert run("backup", "--target", str(tmp_path / "copy"))["memories"] == 1
     assert run("reembed")["memories"] == 0
     digest = hashlib.sha256(b"m1").hexdigest()
     receipt = run("erase", "--org", "acme", "--user", "mara")

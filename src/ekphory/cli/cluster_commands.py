@@ -126,19 +126,19 @@ def _do_in_shards(verb: str, where: ClusterStore, output: OutputOptions) -> Shar
 
 
 @command
-def backup(where: ClusterStore, output: OutputOptions, *, to: str) -> None:
+def backup(where: ClusterStore, output: OutputOptions, *, target: str) -> None:
     """Copy a store while it is served, each shard in one state; the copy is a store itself.
 
     Run again, it copies what has changed since and removes what is gone.
 
     Args:
-        to (URI): A new place, or that of an earlier copy.
+        target (URI): A new place, or that of an earlier copy.
     """
     from ekphory.cluster.bulk import load_chosen_embedder
     from ekphory.cluster.operations import back_up
 
     with show_copied_bytes() as tell:
-        report = back_up(where.store, load_chosen_embedder(), to, on_progress=tell)
+        report = back_up(where.store, load_chosen_embedder(), target, on_progress=tell)
     shown = (
         f"{report.memories:,} memories and earlier versions in {report.shards:,} shards are in "
         f"{report.target}; {report.copied:,} objects of {report.bytes:,} bytes were copied."
@@ -147,18 +147,18 @@ def backup(where: ClusterStore, output: OutputOptions, *, to: str) -> None:
 
 
 @command
-def export(where: ClusterStore, output: OutputOptions, to: Path = STANDARD_OUTPUT) -> None:
+def export(where: ClusterStore, output: OutputOptions, target: Path = STANDARD_OUTPUT) -> None:
     """Write what all shards hold to JSON Lines, whole, with earlier versions and decisions.
 
     `ekphory import` and `ekphory cluster import` read it. A file appears when it is complete.
 
     Args:
-        to (FILE): Where to write; - for standard output.
+        target (FILE): Where to write; - for standard output.
     """
     from ekphory.cluster.bulk import load_chosen_embedder
     from ekphory.cluster.operations import export as run
 
-    write_export("to", to, output, partial(run, where.store, load_chosen_embedder()))
+    write_export(target, output, partial(run, where.store, load_chosen_embedder()))
 
 
 @command

@@ -262,16 +262,13 @@ def export_memories(
         target (FILE): Where to write; - for standard output.
     """
     with open_existing(where) as memory:
-        write_export("target", target, output, memory.export)
+        write_export(target, output, memory.export)
 
 
-def write_export(
-    field: str, target: Path, output: OutputOptions, export: Callable[..., ExportReport]
-) -> None:
+def write_export(target: Path, output: OutputOptions, export: Callable[..., ExportReport]) -> None:
     """Write an export to a file or to standard output, and tell what is in it.
 
     Args:
-        field: Which argument the target is, for errors.
         target: A file, or - for standard output.
         output: How it is told.
         export: Writes it, as `Memory.export` does.
@@ -279,7 +276,7 @@ def write_export(
     to_file = target != STANDARD_OUTPUT
     if output.json and not to_file:
         problem = "standard output cannot carry a report besides"
-        raise InvalidInput(field, "-", problem, "Name a file")
+        raise InvalidInput("target", "-", problem, "Name a file")
     with step_bar() as show:
         report = export(
             target if to_file else sys.stdout.buffer, on_progress=partial(show, "memories")

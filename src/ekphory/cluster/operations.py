@@ -176,7 +176,7 @@ def back_up(
         InvalidInput: Something else is at the target, or it was written to as a store.
         StoreError: A part cannot be read or written, or is damaged.
     """
-    shards, root = open_shards(uri, embedder), find_root(target, field="to")
+    shards, root = open_shards(uri, embedder), find_root(target, field="target")
     copy = _Copy(shards, root, on_progress)
     copy.begin()
     memories = sum(copy.copy_shard(shard) for shard in range(shards.count))
@@ -206,12 +206,12 @@ class _Copy:
         """Mark the place, and let nobody take it for whole before it is."""
         place, remedy = name_place(self._root), "Name a new or an empty place"
         if self._root == self._shards.root:
-            raise InvalidInput("to", place, "is the store itself", remedy)
+            raise InvalidInput("target", place, "is the store itself", remedy)
         source, marked = self._shards.root.encode(), self._target.get(_COPY)
         is_free = marked == source or (marked is None and not self._target.names())
         if not is_free or self._target.names("leases"):
             problem = "something else is there, or it was written to since"
-            raise InvalidInput("to", place, problem, remedy)
+            raise InvalidInput("target", place, problem, remedy)
         self._target.put(_COPY, source)
         self._target.delete(MANIFEST)
         names = ["memories.lance", *map(self._shards.name, range(self._shards.count))]
@@ -338,6 +338,9 @@ def erase(
         InvalidInput: A name cannot be used.
         StoreError: A shard cannot be read or written; run it again.
     """
+    for name, value in (("org", org), ("user", user)):
+        if not value:
+            raise InvalidInput(name, value, "names nobody", "Name the organisation and the person")
     in_org = Scope(org=org).own_predicate()
     named = Comparison(MetadataField(feature_key("user_id")), "eq", user)
     theirs = And((in_org, Or((Scope(user=user).own_predicate(), named))))

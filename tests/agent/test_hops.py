@@ -5,16 +5,16 @@ import pytest
 from tests.cases import read_cases
 from tests.prompting.hits import hit
 
-from ekphory.agent.local_provider import (
+from ekphory.agent.evidence import (
     FEATURES,
     ChainWeights,
     HopWeights,
-    LocalProvider,
     Trail,
     chain_probability,
     find_new_names,
     needs_several,
 )
+from ekphory.agent.local_provider import LocalProvider
 from ekphory.agent.provider import Budget, SearchTool
 from ekphory.agent_trace import EventLog, HopResolved
 from ekphory.models.reranker import TINY_RERANKER, bundled_reranker

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ekphory.agent.local_provider import FEATURES, HOPS_FILE, READ_FEATURES, read_weights
+from ekphory.agent.evidence import FEATURES, HOPS_FILE, READ_FEATURES, read_weights
 from ekphory.retrieval.calibration import read_fitted
 from ekphory.testing import HashEmbedder
 from ekphory_lab.training.hops import find_steps, hop_scopes, learn_hops

@@ -114,7 +114,7 @@ def hops(output: OutputOptions, target: TargetOption = None, seed: int = 0) -> N
     Args:
         seed: Decides which conversations lie beside.
     """
-    from ekphory.agent.local_provider import HOPS_FILE
+    from ekphory.agent.evidence import HOPS_FILE
     from ekphory.models.loading import load_embedder
     from ekphory.retrieval.calibration import write_fitted
     from ekphory_lab.training.hops import find_steps, hop_scopes, learn_hops

@@ -19,7 +19,7 @@ from random import Random
 
 import numpy as np
 
-from ekphory.agent.local_provider import (
+from ekphory.agent.evidence import (
     FEATURES,
     GATE_NUMBERS,
     HOPS_KIND,

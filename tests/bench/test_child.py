@@ -17,7 +17,7 @@ def die(payload):
     sys.stderr.write("last words")
     sys.stderr.flush()
     os._exit(3)
-serve(SimpleNamespace(double=double, fail=fail, die=die))
+serve(lambda: SimpleNamespace(double=double, fail=fail, die=die))
 """
 
 
@@ -37,5 +37,23 @@ def test_a_child_answers_until_it_dies(tmp_path):
         # Its death is reported with its last words.
         with pytest.raises(BenchError, match=r"die: the measuring process ended.*last words"):
             child.call("die", {})
+    finally:
+        child.end()
+
+
+REFUSED = """
+from ekphory.errors import ModelError
+from ekphory_lab.bench.worker import serve
+def make():
+    raise ModelError("nosuch: no such model. Name another one.")
+serve(make)
+"""
+
+
+def test_a_child_that_cannot_be_made_says_why(tmp_path):
+    child = ChildWorker([sys.executable, "-c", REFUSED], log=tmp_path / "log")
+    try:
+        with pytest.raises(BenchError, match=r"^measure: nosuch: no such model\. Name another"):
+            child.call("measure", {})
     finally:
         child.end()

@@ -136,4 +136,4 @@ def resident_bytes() -> int | None:
 
 
 if __name__ == "__main__":
-    serve(ClusterWorker(Setup.from_json(sys.argv[1])))
+    serve(lambda: ClusterWorker(Setup.from_json(sys.argv[1])))

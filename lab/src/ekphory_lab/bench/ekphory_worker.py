@@ -190,4 +190,4 @@ class EkphoryStore(StoreWorker):
 
 
 if __name__ == "__main__":
-    serve(EkphoryStore(Setup.from_json(sys.argv[1])))
+    serve(lambda: EkphoryStore(Setup.from_json(sys.argv[1])))

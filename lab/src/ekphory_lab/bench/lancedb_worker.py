@@ -124,4 +124,4 @@ def _ids(search: Any, limit: int) -> set[str]:  # noqa: ANN401  LanceDB's query
 
 
 if __name__ == "__main__":
-    serve(LanceDbStore(Setup.from_json(sys.argv[1])))
+    serve(lambda: LanceDbStore(Setup.from_json(sys.argv[1])))

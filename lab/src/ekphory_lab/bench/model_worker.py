@@ -54,4 +54,4 @@ class ModelWorker:
 
 
 if __name__ == "__main__":
-    serve(ModelWorker(Setup.from_json(sys.argv[1])))
+    serve(lambda: ModelWorker(Setup.from_json(sys.argv[1])))

@@ -84,4 +84,4 @@ class ServiceWorker:
 
 
 if __name__ == "__main__":
-    serve(ServiceWorker(Setup.from_json(sys.argv[1])))
+    serve(lambda: ServiceWorker(Setup.from_json(sys.argv[1])))

@@ -12,28 +12,40 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ekphory.errors import EkphoryError
 from ekphory_lab.bench.generate import PooledEmbedder, VectorPool
 from ekphory_lab.bench.measure import Setup, load
 
 Record = dict[str, object]
 
 
-def serve(worker: object) -> None:
+def serve(make: Callable[[], object]) -> None:
     """Answer `{"operation": name, "payload": {…}}` lines until the input ends.
 
     An operation is a method of the worker, which gets the payload. An answer holds what it gave
-    and `peak_bytes`, or `error` with what was raised.
+    and `peak_bytes`, or `error` with what was raised, also by what makes the worker.
     What libraries print goes to the error stream, so that it cannot break the answers.
     """
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    worker = _made(make)
     for line in sys.stdin:
         answers.write(json.dumps(answer(worker, json.loads(line))) + "\n")
         answers.flush()
 
 
+def _made(make: Callable[[], object]) -> object:
+    """Return the worker, or the error of ours with which it could not be made."""
+    try:
+        return make()
+    except EkphoryError as error:
+        return error
+
+
 def answer(worker: object, request: Mapping[str, Any]) -> dict[str, Any]:
     """Run one operation."""
+    if isinstance(worker, EkphoryError):
+        return {"error": str(worker)}
     try:
         result = getattr(worker, request["operation"])(request["payload"])
     except Exception as error:  # noqa: BLE001  told to the parent, which decides

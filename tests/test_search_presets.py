@@ -242,6 +242,7 @@ def directory(tmp_path_factory):
 
 
 SISTERS = "Clara Ines Marta Nora Olga Petra Rita Sofia Tilda Ursula Vera Wanda".split()
+RELATIVES = ("sister", "cousin", "aunt")
 DOCUMENTS = "the bundled reranker learned from turns, and these are documents"
 ALONE = "ekphory-rerank-tiny reads beside the bundled embedder alone"
 
@@ -437,6 +438,26 @@ def test_the_default_search_has_its_best_ten_read_quickly(tmp_path):
     with Memory(tmp_path, reranker="none") as memory:
         skipped = stages(memory.search("Where does Clara live?"))["rerank"]
         assert (skipped.status, skipped.reason) == ("skipped", "no reranker")
+
+
+def test_accurate_has_thirty_read_quickly_and_the_best_dozen_of_them_again(tmp_path):
+    with Memory(tmp_path) as memory:
+        memory.add_many(
+            [{"text": f"My {who} {name} lives in Lyon"} for name in SISTERS for who in RELATIVES]
+        )
+        found = stages(memory.search("Where does my sister Clara live?", preset="accurate"))
+        first, again = found["rerank"].detail, found["rerank again"].detail
+        assert (first["reranker"], first["read"]) == ("ekphory-rerank-tiny", 30)
+        assert (again["reranker"], again["read"]) == ("ekphory-rerank-small", 12)
+        assert found["calibrate"].detail["reader_curve"]
+
+
+def test_a_reranker_of_ones_own_reads_fifty_alone(open_memory):
+    memory = open_memory(reranker=OverlapReranker())
+    remember(memory, *(f"the red dog number {n}" for n in range(60)))
+    found = stages(memory.search("red dog", preset="accurate"))
+    assert found["rerank"].detail["read"] == 50
+    assert found["rerank again"].reason == "no quicker reranker has read before"
 
 
 @pytest.mark.parametrize("preset", ["balanced", "accurate"])

@@ -14,7 +14,13 @@ from ekphory.retrieval.rerank import turns_blend
 from ekphory.retrieval.stages.find import Fuse, SearchPools, SearchTime
 from ekphory.retrieval.stages.link import FollowLinks
 from ekphory.retrieval.stages.query import ClassifyQuery, CleanQuery, ExpandQuery, Hyde, ReadTime
-from ekphory.retrieval.stages.rerank import Calibrate, GateReranker, Rerank
+from ekphory.retrieval.stages.rerank import (
+    Calibrate,
+    GateReranker,
+    LendInSession,
+    Rerank,
+    RerankAgain,
+)
 from ekphory.retrieval.stages.revise import OrderRevisions
 from ekphory.retrieval.stages.shape import (
     Cut,
@@ -74,6 +80,7 @@ BALANCED = Pipeline(
         FavourTime(),
         ListTime(),
         Rerank(candidates=10, blend=turns_blend(0.3), boosts="as asked", seconds=0.5, asks="quick"),
+        LendInSession(),
         Calibrate(),
         FollowLinks(),
         OrderRevisions(),
@@ -111,13 +118,22 @@ ACCURATE = Pipeline(
         _NEWER_FIRST,
         FavourTime(),
         ListTime(),
-        Rerank(candidates=50, blend=turns_blend(0.3), boosts="as asked", seconds=2.0),
+        Rerank(
+            candidates=50,
+            blend=turns_blend(0.3),
+            boosts="as asked",
+            seconds=2.0,
+            asks="quick first",
+        ),
+        RerankAgain(blend=turns_blend(0.5), boosts="as asked", seconds=2.0),
+        LendInSession(),
         Calibrate(),
         OrderRevisions(),
         PinRules(),
         Cut(),
     ],
-    summary="As balanced, deeper, with the best fifty read by a reranker.",
+    summary="As balanced, deeper: thirty are read by a quick reranker, and the best dozen of them "
+    "by the larger one.",
 )
 MEMORY_SPARK = Pipeline(
     "memory_spark",

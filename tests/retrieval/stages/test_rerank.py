@@ -13,7 +13,7 @@ from ekphory.retrieval.gate import GateDecision, GateThresholds
 from ekphory.retrieval.pipeline import RememberedRecords
 from ekphory.retrieval.query import classify_query
 from ekphory.retrieval.rerank import Blend
-from ekphory.retrieval.stages.rerank import GateReranker, Rerank
+from ekphory.retrieval.stages.rerank import GateReranker, LendInSession, Rerank
 from ekphory.testing import HashEmbedder, OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates
 
@@ -309,3 +309,41 @@ def test_the_reranker_is_told_the_dialogue_and_the_moment_of_asking():
     query, _ = heard(given, context=("Anna: I ran",), now=1_700_000_000_000_000)
     assert query.context == ("Anna: I ran",)
     assert query.now == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+
+
+NAN = float("nan")
+
+
+def talk(values, sessions, reranker):
+    """Turns of sessions, a second apart, that a reranker has scored."""
+    told = [
+        replace(record, session=session, sequence=place)
+        for place, (record, session) in enumerate(
+            zip(records(*map(str, values)), sessions, strict=True)
+        )
+    ]
+    return with_candidates(state_of(*told), values, reranker=reranker)
+
+
+def test_a_turn_gains_from_the_best_other_one_of_its_session():
+    # The second of "a" stands three turns behind the first, so none is shortly before it.
+    given = talk([0.9, 0.5, 0.2, 0.1, 0.4], ["a", "b", "a", "a", "a"], [0.9, 0.5, NAN, NAN, 0.4])
+    lent = LendInSession().run(given)
+    assert rows(lent)[:3] == [0, 4, 1]
+    expected = [0.9 + 0.2 * 0.4, 0.4 + 0.2 * 0.9, 0.5, 0.2, 0.1]
+    assert lent.candidates.ranking.tolist() == pytest.approx(expected)
+    assert lent.notes == {"lifted": 2}
+
+
+def test_what_follows_an_announcement_gains_twice_and_the_announcement_once():
+    given = talk([0.5, 0.45], ["a", "a"], [0.5, 0.45])
+    lent = LendInSession().run(given)
+    assert rows(lent) == [1, 0]
+    assert lent.candidates.ranking.tolist() == pytest.approx([0.45 + 0.4 * 0.5, 0.5 + 0.2 * 0.45])
+
+
+def test_without_a_session_or_a_reading_nothing_is_lent():
+    alone = with_candidates(state_of(*records("a", "b")), [0.5, 0.4], reranker=[0.5, 0.4])
+    assert LendInSession().run(alone).candidates.ranking.tolist() == pytest.approx([0.5, 0.4])
+    unread = with_candidates(state_of(*records("a", "b")), [0.5, 0.4])
+    assert LendInSession().skip_reason(unread) == "nothing was read"

@@ -121,15 +121,15 @@ def test_a_hint_lifts_by_its_strength_and_together_they_multiply():
     assert boosts(QueryHints(importance=0.5), ["unknown"], [1.0]) == pytest.approx([4.4816891])
     # Importance and type together multiply.
     hints = QueryHints(importance=0.5, semantic=1.0)
-    assert boosts(hints, ["semantic"], [1.0]) == pytest.approx([1.3 * 4.4816891])
+    assert boosts(hints, ["semantic"], [1.0]) == pytest.approx([1.03 * 4.4816891])
 
 
 @pytest.mark.parametrize(
     ("query", "factors"),
     [
-        ("What happened at the fair?", [1.24, 1, 1, 1]),
-        ("What is my seat preference?", [1, 1.3, 1, 1]),
-        ("How do I prune the vine?", [1, 1, 1.27, 1]),
+        ("What happened at the fair?", [1.024, 1, 1, 1]),
+        ("What is my seat preference?", [1, 1.03, 1, 1]),
+        ("How do I prune the vine?", [1, 1, 1.027, 1]),
         ("Where is the ladder?", [1, 1, 1, 1]),
     ],
 )
@@ -157,7 +157,7 @@ def test_no_factor_leaves_the_bounds(hint, found):
     factors = np.array(boosts(hint, types, importances))
     assert factors.shape == (len(found),)
     assert np.all(factors >= np.exp(-3) * 0.999)
-    assert np.all(factors <= 1.3 * np.exp(3) * 1.001)
+    assert np.all(factors <= 1.03 * np.exp(3) * 1.001)
 
 
 @given(hints, st.sampled_from(MEMORY_TYPES), strengths, strengths)
@@ -256,7 +256,7 @@ def test_what_a_query_asks_for_is_lifted():
     asked = QueryClass("procedural", 0.0, hints=QueryHints(procedural=0.9))
     lifted = Weigh().run(replace(state, query_class=asked))
     assert rows(lifted) == [1, 0]
-    assert lifted.candidates.ranking.tolist() == pytest.approx([0.5 * 1.27, 0.5])
+    assert lifted.candidates.ranking.tolist() == pytest.approx([0.5 * 1.027, 0.5])
 
 
 @pytest.mark.parametrize(

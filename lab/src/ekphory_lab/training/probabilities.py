@@ -224,7 +224,7 @@ def _uncalibrated(preset: Pipeline) -> Pipeline:
     stages = [
         replace(stage, calibration=_Unscaled()) if isinstance(stage, Fuse) else stage
         for stage in preset.stages
-        if stage.name not in ("calibrate", "reranker gate", "rerank")
+        if stage.name not in ("calibrate", "reranker gate", "rerank", "rerank again")
     ]
     return Pipeline(preset.name, stages)
 

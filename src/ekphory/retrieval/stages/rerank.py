@@ -50,7 +50,7 @@ from ekphory.retrieval.rerank import (
     reranked,
     score_relevance,
 )
-from ekphory.store.protocol import ScoreArray
+from ekphory.store.protocol import NO_THREAD, ScoreArray
 
 # Stage 11: whether the reranker is worth its time for this query.
 
@@ -155,7 +155,10 @@ class Rerank(Stage):
             sees that in a text.
         asks: Whether any reranker is asked, or only a quick one: in the place of a service and of
             `ekphory-rerank-small` the bundled `ekphory-rerank-tiny`, beside the bundled embedder
-            alone. Another embedder may be for other languages, and this one reads English.
+            alone. Another embedder may be for other languages, and this one reads English. With
+            `quick first` the quick one stands in for `ekphory-rerank-small` alone, and
+            `RerankAgain` comes after it.
+        quick_candidates: How many a quick one reads with `quick first`.
     """
 
     number = 12
@@ -168,7 +171,8 @@ class Rerank(Stage):
     seconds: float | None = None
     query_form: Literal["as asked", "question"] = "as asked"
     boosts: Literal["before", "as asked"] = "before"
-    asks: Literal["any", "quick"] = "any"
+    asks: Literal["any", "quick", "quick first"] = "any"
+    quick_candidates: int = 30
 
     def skip_reason(self, state: SearchState) -> str | None:
         """No reranker, no candidates, a gate that is shut, or a time that is all that is asked."""
@@ -181,7 +185,13 @@ class Rerank(Stage):
         reranker = state.resources.reranker
         if self.asks == "quick" and reranker is not None and not _is_quick(reranker):
             return bundled_reranker(TINY_RERANKER)
+        if self.asks == "quick first" and _has_quick_one(state):
+            return bundled_reranker(TINY_RERANKER)
         return reranker
+
+    def _most(self, state: SearchState) -> int:
+        is_first = self.asks == "quick first" and _has_quick_one(state)
+        return self.quick_candidates if is_first else self.candidates
 
     def _reason(self, state: SearchState) -> str | None:
         reranker = self._reader(state)
@@ -210,7 +220,7 @@ class Rerank(Stage):
         reranker = self._reader(state)
         if reranker is None:
             return state
-        candidates, passages = read_passages(self._unboosted(state), most=self.candidates)
+        candidates, passages = read_passages(self._unboosted(state), most=self._most(state))
         text = as_question(state.text) if self.query_form == "question" else state.text
         query = asked(state.request, text)
         try:
@@ -284,6 +294,32 @@ class Rerank(Stage):
         return replace(state, candidates=state.candidates.ranked(unboosted))
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RerankAgain(Rerank):
+    """Has `ekphory-rerank-small` read the best of those that a quick reranker has put in order.
+
+    The two err on different questions: the order that both make is better than that of either over
+    many more candidates, and takes less time (docs/LOG.md, 52).
+    """
+
+    name = "rerank again"
+
+    candidates: int = 12
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """No quick reranker has read in the place of the search's own."""
+        reader = state.reader
+        if reader is None or reader is state.resources.reranker or not _has_quick_one(state):
+            return "no quicker reranker has read before"
+        return super().skip_reason(state)
+
+
+def _has_quick_one(state: SearchState) -> bool:
+    reranker = state.resources.reranker
+    is_small = reranker is not None and bundled_name(reranker) == SMALL_RERANKER
+    return is_small and _is_bundled_embedder(state)
+
+
 def _is_bundled_embedder(state: SearchState) -> bool:
     identity = state.resources.embedder.identity
     return fitted_probabilities().curve_for(identity, words_alone=False) is not None
@@ -291,6 +327,61 @@ def _is_bundled_embedder(state: SearchState) -> bool:
 
 def _is_quick(reranker: RerankingModel) -> bool:
     return not is_remote(reranker) and bundled_name(reranker) != SMALL_RERANKER
+
+
+# Stage 12, second part: what lies together in a session is about the same matter.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LendInSession(Stage):
+    """Adds to each candidate that was read a share of the best beside it in its session.
+
+    Turns about one matter stand in one session, and what announces an answer stands shortly before
+    it, in the words of the question. So a candidate gets a share of the best other one of its
+    session, and one of the better of the two turns before it, where they were read too. Only the
+    order changes, never a reranker's score.
+
+    Attributes:
+        of_session: The share of the best other one of the session.
+        of_before: The share of the better of the two turns before.
+    """
+
+    number = 12
+    name = "lend in session"
+    needs = frozenset({"probability"})
+
+    of_session: float = 0.2
+    of_before: float = 0.2
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing to lend where nothing was read."""
+        if "reranker" not in state.candidates.scores:
+            return "nothing was read"
+        return super().skip_reason(state)
+
+    def run(self, state: SearchState) -> SearchState:
+        """Lend, and order anew."""
+        candidates, snapshot = state.candidates, state.snapshot
+        read = np.flatnonzero(~np.isnan(candidates.scores["reranker"]))
+        rows, values = candidates.rows[read], candidates.ranking[read]
+        thread = snapshot.columns.thread[rows]
+        together = (
+            (thread[:, None] == thread) & (thread != NO_THREAD) & ~np.eye(len(rows), dtype=bool)
+        )
+        previous = snapshot.neighbours.previous
+        first = previous[rows]
+        second = np.where(first >= 0, previous[first], -1)
+        before = (first[:, None] == rows) | (second[:, None] == rows)
+        lent = self.of_session * _best(together, values) + self.of_before * _best(before, values)
+        ranking = candidates.ranking.copy()
+        ranking[read] = values + lent
+        notes = {"lifted": int((lent > 0).sum())}
+        return replace(state, candidates=candidates.ranked(ranking), notes=notes)
+
+
+def _best(pairs: NDArray[np.bool_], values: ScoreArray) -> ScoreArray:
+    """Return the largest value among those with which each row is paired; 0 without one."""
+    return np.asarray(np.where(pairs, values, 0).max(axis=1, initial=0), np.float32)
 
 
 # Stage 12, last part: the probability of each candidate, after everything that orders them.

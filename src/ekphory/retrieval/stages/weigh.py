@@ -66,7 +66,7 @@ def _exceeds(first: Words, second: Words, threshold: float) -> bool:
 # Lifts the memories that a query's words ask for: by importance, and by type.
 
 _TYPES = ("episodic", "semantic", "procedural")
-_TYPE_BOUND = 0.3
+_TYPE_BOUND = 0.03
 _IMPORTANCE_STRENGTH = 3.0
 
 
@@ -75,11 +75,12 @@ def type_importance_boost(
 ) -> NDArray[np.float32]:
     """Compute one factor a candidate; exactly 1 without hints.
 
-    The factor is (1 + .3·t) · exp(3·i·(2·importance - 1)): t is the hint for the candidate's own
+    The factor is (1 + .03·t) · exp(3·i·(2·importance - 1)): t is the hint for the candidate's own
     type, 0 for the type `unknown`; i is the hint for importance, and an importance of .5 is
     neutral. Who asks for what is most important wants it before what fits the other words better,
-    so the lift must reach over several times the probability. `ekphory eval cues` measures both
-    numbers (docs/LOG.md, experiments 23 and 33).
+    so the lift must reach over several times the probability. The type decides only between what
+    is about equally likely: a stronger lift cost wherever it was measured, since most types are a
+    model's guess. `ekphory eval cues` measures both numbers (docs/LOG.md, 23, 33 and 52).
 
     Args:
         query_class: What the query was found to be; None is without hints.
@@ -236,8 +237,9 @@ def _find_source(record: MemoryRecord) -> str:
 class Weigh(Stage):
     """Multiplies the ranking by the weights of pool and origin, and by importance.
 
-    Importance .5 is neutral, and so is one that a model predicted. A query that asks for some type
-    or for what is important lifts that far more, as `type_importance_boost` says. Only the order
+    Importance .5 is neutral, and so is one that a model predicted. A query that asks for what is
+    important lifts that far more, and one that asks for some type a little, as
+    `type_importance_boost` says. Only the order
     changes, never a hit's probability.
 
     Attributes:

@@ -335,6 +335,8 @@ class Snapshots:
         version = self._store.version()
         last = int(held.columns.key[-1]) if len(held) else 0
         added = self._store.scan(scope, after_key=last)
+        if len(added.key) and isinstance(held.records, ScopeRecords):
+            held.records.note_newer(last)
         if self._store.count(And((scope, CURRENT))) == len(held) + len(added.key):
             return self._extend(
                 scope, held, added, version, lambda: self._store.scan_vectors(scope, after_key=last)

@@ -191,9 +191,8 @@ class ScopeRecords:
     ) -> None:
         self._cache = cache
         self._was_loaded = loaded is not None
-        self._blocks: ScopeBlocks[RecordBlock] = ScopeBlocks(
-            lambda last: store.scan_records(scope, after_key=last), loaded=loaded
-        )
+        self._scan = lambda last: store.scan_records(scope, after_key=last)
+        self._blocks: ScopeBlocks[RecordBlock] = ScopeBlocks(self._scan, loaded=loaded)
 
     @property
     def nbytes(self) -> int:
@@ -204,6 +203,13 @@ class ScopeRecords:
         """Take in what this process wrote to the scope, where all else of it is held."""
         if self._was_loaded:
             self._cache.keep({memory.key: memory.record for memory in written})
+
+    def note_newer(self, last: int) -> None:
+        """Read what others wrote to the scope after this key, where all else of it is held."""
+        if self._was_loaded:
+            block = self._scan(last)
+            newer = block.at(np.arange(len(block.keys)))
+            self._cache.keep(dict(zip(block.keys.tolist(), newer, strict=True)))
 
     def drop(self, keys: IntArray) -> None:
         """Hold nothing of memories that are gone."""

@@ -57,6 +57,7 @@ _GAP = 2**20
 """Of a larger one so much is read in vain rather than asked for apart."""
 _PACKAGE = "lance"
 _SPLIT_BY = ("passage", "vector")
+_WIDE = (lance_rows.RECORD, "vector")
 
 
 def can_read_at_once() -> bool:
@@ -84,8 +85,8 @@ def read_at_once(
         columns=list(columns),
         filter=condition,
         with_row_id=True,
-        # A file that is here as a whole is not asked for some rows of it.
-        late_materialization=not is_small,
+        # What is small is read of all rows, rather than asked for apart once they are known.
+        late_materialization=False if is_small else [name for name in _WIDE if name in columns],
         use_scalar_index=False,
     ).to_table()
     return found.replace_schema_metadata(dataset.schema.metadata)

@@ -191,7 +191,9 @@ class ScopeRecords:
     ) -> None:
         self._cache = cache
         self._was_loaded = loaded is not None
-        self._scan = lambda last: store.scan_records(scope, after_key=last)
+        self._scan: Callable[[int], RecordBlock] = lambda last: store.scan_records(
+            scope, after_key=last
+        )
         self._blocks: ScopeBlocks[RecordBlock] = ScopeBlocks(self._scan, loaded=loaded)
 
     @property

@@ -1,5 +1,7 @@
 """How often a search asks the object storage, and that what it holds is never stale."""
 
+import multiprocessing
+import os
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 from tests.cluster.conftest import NEEDED
 
+from ekphory.cluster.objects import LOCAL
 from ekphory.cluster.shards import hold_shard, make_shards, open_memory
 from ekphory.engine import make_engine
 from ekphory.filters.tree import EVERYTHING
@@ -106,6 +109,18 @@ def count_first_search(shards, traffic):
 def test_opening_and_the_first_search_of_a_thousand_memories_ask_twelve_times(shards, traffic):
     fill(shards, 1000)
     assert count_first_search(shards, traffic) == 12
+
+
+def test_pinned_rules_are_read_with_the_rest(shards, traffic):
+    with open_memory(shards.root, SCOPE, embedder=HashEmbedder()) as memory:
+        memory.add("never plant a box", pool="shared_rules", metadata={"pinned": True})
+    fill(shards, 100)
+    with (
+        counting(traffic) as counts,
+        open_memory(shards.root, SCOPE, embedder=HashEmbedder()) as memory,
+    ):
+        assert "never plant a box" in [hit.memory.text for hit in memory.search("oak", k=3)]
+    assert counts == [12]
 
 
 @pytest.mark.slow
@@ -243,3 +258,27 @@ def test_a_store_in_a_directory_is_read_in_parts(tmp_path):
     with Memory(tmp_path / "store", embedder=HashEmbedder()) as memory:
         memory.add("an oak")
         assert memory._engine.store.scan_whole(EVERYTHING, room=2**40) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning", "ignore:.*fork:UserWarning")
+def test_a_fork_searches_without_the_library_that_its_parent_had_loaded(tmp_path):
+    pytest.importorskip("lance", reason=NEEDED)
+
+    def found():
+        with Memory(f"{LOCAL}{tmp_path}/store", embedder=HashEmbedder()) as memory:
+            return [hit.memory.text for hit in memory.search("who saw the oak", k=3)]
+
+    with Memory(f"{LOCAL}{tmp_path}/store", embedder=HashEmbedder()) as memory:
+        memory.add_many(sayings(20))
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    assert len(found()) == 3
+    assert lance_blocks.can_read_at_once()
+    child = context.Process(target=lambda: answers.put((lance_blocks.can_read_at_once(), found())))
+    child.start()
+    child.join(30)
+    child.kill()
+    child.join()
+    assert child.exitcode == 0
+    assert answers.get() == (False, found())

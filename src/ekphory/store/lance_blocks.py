@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from ekphory.store import lance_rows
 from ekphory.store.protocol import IntArray, WholeScope
+from ekphory.threads import run_after_fork
 from ekphory.types import MemoryRecord
 
 
@@ -60,9 +62,21 @@ _SPLIT_BY = ("passage", "vector")
 _WIDE = (lance_rows.RECORD, "vector")
 
 
+_is_usable = True
+"""Not in a fork of a process that had loaded the library (decision 0020)."""
+
+
+def _note_fork() -> None:
+    global _is_usable
+    _is_usable = _PACKAGE not in sys.modules
+
+
+run_after_fork(_note_fork)
+
+
 def can_read_at_once() -> bool:
-    """Return whether the library is installed that reads files in pieces of a size of ours."""
-    return find_spec(_PACKAGE) is not None
+    """Return whether there is the library that reads files in pieces of a size of ours."""
+    return _is_usable and find_spec(_PACKAGE) is not None
 
 
 def read_at_once(

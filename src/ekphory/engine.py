@@ -187,7 +187,7 @@ def make_engine(uri: str, embedder: EmbeddingModel, lock: FencedLock | None = No
     sole_writer = never if lock is None else lock.is_sole
     store = LanceStore.open(uri, identity, sole_writer=sole_writer)
     _check_terms(uri, store)
-    ledger = Ledger(uri, sole_writer=sole_writer)
+    ledger = Ledger(uri, connection=store.connection, sole_writer=sole_writer)
     if lock is not None:
         lock.tables += [store, ledger]
     upkeep = UpkeepState(None if "://" in uri else Path(uri))

@@ -261,7 +261,9 @@ def purge(engine: Engine) -> None:
 
     def write() -> None:
         engine.store.purge()
-        keys = set(engine.store.keys(CURRENT).tolist())
+        living = engine.store.keys(CURRENT)
+        engine.snapshots.drop_all_but(living)
+        keys = set(living.tolist())
         engine.ledger.purge(lambda entry: {entry.older_key, entry.newer_key} <= keys)
 
     engine.writer.submit(write).result()

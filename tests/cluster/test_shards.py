@@ -88,6 +88,17 @@ def test_a_handle_on_all_shards_sees_later_writes_and_decisions(filled):
     assert everywhere.get("new").text == "Anna moved to Porto"
 
 
+def test_a_handle_on_all_shards_forgets_what_it_had_loaded(filled):
+    open_scope, memory = filled
+    everywhere, bound = open_scope(), open_scope(org="acme", project="p1")
+    for query in ("Anna", "where does Anna live?", "Lisbon"):
+        everywhere.search(query)
+    for each in (bound, memory):
+        each.forget("p1-0")
+    for query in ("Anna", "Lisbon"):
+        assert told(everywhere.search(query, k=30)) == told(memory.search(query, k=30))
+
+
 def test_a_handle_on_all_shards_refuses_to_write(open_scope):
     with pytest.raises(StoreError, match="Bind it to an org and a project to write"):
         open_scope(org="acme").add("whose is this?")

@@ -49,6 +49,14 @@ class ListedRecords:
         """Return the memories at these places, in order."""
         return [self.records[place] for place in places]
 
+    def without(self, keys: IntArray) -> ListedRecords:
+        """Return the block without the memories that have these keys."""
+        kept = np.isin(self.keys, keys, invert=True)
+        records = tuple(
+            record for record, is_kept in zip(self.records, kept, strict=True) if is_kept
+        )
+        return ListedRecords(self.keys[kept], records)
+
 
 class InMemoryStore:
     """Keeps rows in a dict by key; the semantics that `StoreContract` holds every store to."""
@@ -163,6 +171,9 @@ class InMemoryStore:
         rows = self._current(where, after_key)
         keys = np.array([memory.key for memory in rows], np.int64)
         return ListedRecords(keys, tuple(memory.record for memory in rows))
+
+    def scan_whole(self, where: Filter, *, room: int) -> None:
+        """Return nothing: reading at once saves nothing."""
 
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories."""

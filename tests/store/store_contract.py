@@ -103,6 +103,12 @@ class StoreContract:
         assert block.at(np.array([1, 0])) == [contract_record(2), full]
         assert block.nbytes > 0
 
+    def test_scanned_records_can_be_left_without_some(self, store: Store) -> None:
+        store.append([contract_row(1), contract_row(2), contract_row(3)])
+        block = store.scan_records(_EVERYTHING).without(np.array([1, 3, 7]))
+        assert block.keys.tolist() == [2]
+        assert block.at(np.array([0])) == [contract_record(2)]
+
     def test_scanned_fields_are_plain_and_in_the_order_of_keys(self, store: Store) -> None:
         full = full_record()
         store.append([contract_row(2, contract_record(2)), contract_row(1, full)])

@@ -143,10 +143,10 @@ class SpanningStore:
         blocks = self._ask(
             lambda part, shard: part.scan_records(where, after_key=self._before(after_key, shard))
         )
-        keys = np.concatenate([self._widen(each.keys, n) for n, each in enumerate(blocks)])
-        places = [np.arange(len(each.keys)) for each in blocks]
-        order = np.argsort(keys)
-        return _JoinedRecords(tuple(blocks), keys[order], np.concatenate(places)[order])
+        return _JoinedRecords.of(tuple(blocks))
+
+    def scan_whole(self, where: Filter, *, room: int) -> None:
+        """Return nothing: what lies in all shards is read in parts."""
 
     def vectors_of(self, keys: Sequence[int]) -> protocol.KeyedVectors:
         """Read the vectors of some memories."""
@@ -239,6 +239,14 @@ class _JoinedRecords:
     keys: protocol.IntArray
     places: protocol.IntArray
 
+    @classmethod
+    def of(cls, blocks: tuple[protocol.RecordBlock, ...]) -> _JoinedRecords:
+        """Join the blocks of all stores, in their order."""
+        keys = np.concatenate([each.keys * len(blocks) + n for n, each in enumerate(blocks)])
+        places = np.concatenate([np.arange(len(each.keys)) for each in blocks])
+        order = np.argsort(keys)
+        return cls(blocks, keys[order], places[order])
+
     @property
     def nbytes(self) -> int:
         """Memory that they take."""
@@ -254,6 +262,15 @@ class _JoinedRecords:
             for place, record in zip(own.tolist(), records, strict=True):
                 found[place] = record
         return [record for record in found if record is not None]
+
+    def without(self, keys: protocol.IntArray) -> _JoinedRecords:
+        """Return the blocks without the memories that have these keys."""
+        shards = len(self.blocks)
+        blocks = tuple(
+            block.without(keys[keys % shards == shard] // shards)
+            for shard, block in enumerate(self.blocks)
+        )
+        return _JoinedRecords.of(blocks)
 
 
 def _in_order(columns: protocol.ScopeColumns, order: protocol.IntArray) -> protocol.ScopeColumns:
@@ -313,11 +330,18 @@ def make_spanning_engine(uri: str, embedder: EmbeddingModel, parts: Sequence[str
         parts: The URI of each.
     """
     identity = protocol.StoreIdentity(protocol.SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
-    store = SpanningStore([LanceStore.open(part, identity) for part in parts])
+    stores = [LanceStore.open(part, identity) for part in parts]
+    store = SpanningStore(stores)
     writer = Writer(store, _NoWriting())
     embedders = {embedder.identity: embedder}
     snapshots = Snapshots(store, embedders)
-    ledger = SpanningLedger(uri, [Ledger(part) for part in parts])
+    ledger = SpanningLedger(
+        uri,
+        [
+            Ledger(part, connection=each.connection)
+            for part, each in zip(parts, stores, strict=True)
+        ],
+    )
     detector = ChangeDetector(store, writer, snapshots, ledger, reader=None)
     links, pinned = SnapshotLinks(ledger), PinnedRules(store.fetch)
     return Engine(uri, store, writer, snapshots, embedders, ledger, links, detector, pinned)

@@ -284,6 +284,14 @@ class Snapshots:
                 with suppress(VectorsReplaced):
                     return self._newest(scope)
 
+    def drop_all_but(self, living: IntArray) -> None:
+        """Hold no text of memories whose keys are not among these, whoever asks for their scope."""
+        with self._guard:
+            snapshots = list(self._held.values())
+        self._records.drop_all_but(living)
+        for snapshot in snapshots:
+            snapshot.records.drop(np.setdiff1d(snapshot.columns.key, living))
+
     def _newest(self, scope: Filter) -> ScopeSnapshot:
         version, identity = self._store.version(), self._store.identity
         held = self._held.get(scope)
@@ -299,6 +307,12 @@ class Snapshots:
         return held
 
     def _read(self, scope: Filter, version: int) -> ScopeSnapshot:
+        whole = self._store.scan_whole(scope, room=self._budget // 4)
+        if whole is not None:
+            held = ScopeRecords(self._store, scope, self._records, loaded=whole.records)
+            return self._assemble(
+                scope, held, _build(version, whole.columns), lambda: whole.vectors
+            )
         columns = self._store.scan(scope)
         records: RecordReader = self._records
         if len(columns.key) * _RECORD_BYTES <= self._budget // 4:
@@ -309,6 +323,8 @@ class Snapshots:
         growth = self._store.growth_since(held.version)
         if growth is not None:
             fresh = growth.within(scope)
+            if isinstance(held.records, ScopeRecords):
+                held.records.note(fresh)
             return self._extend(
                 scope,
                 held,
@@ -319,12 +335,15 @@ class Snapshots:
         version = self._store.version()
         last = int(held.columns.key[-1]) if len(held) else 0
         added = self._store.scan(scope, after_key=last)
+        if len(added.key) and isinstance(held.records, ScopeRecords):
+            held.records.note_newer(last)
         if self._store.count(And((scope, CURRENT))) == len(held) + len(added.key):
             return self._extend(
                 scope, held, added, version, lambda: self._store.scan_vectors(scope, after_key=last)
             )
         present = self._store.keys(And((scope, CURRENT)))
         living = np.isin(held.columns.key, present)
+        held.records.drop(held.columns.key[~living])
         if int(living.sum()) + len(added.key) != len(present):
             # Another writer came between these reads, or rows came back: begin anew.
             return self._read(scope, version)
@@ -355,13 +374,20 @@ class Snapshots:
         )
         return self._snapshot(parts, dense, held.records)
 
-    def _assemble(self, scope: Filter, records: RecordReader, parts: _Parts) -> ScopeSnapshot:
+    def _assemble(
+        self,
+        scope: Filter,
+        records: RecordReader,
+        parts: _Parts,
+        vectors: Callable[[], KeyedVectors] | None = None,
+    ) -> ScopeSnapshot:
         columns = parts[1]
+        read = vectors or (lambda: self._store.scan_vectors(scope))
         dense: DenseArm
         if not self._has_model:
             dense = _resident(columns, _zeros(columns))
         elif len(columns.key) <= RESIDENT_ROWS:
-            dense = self._resident(columns, self._store.scan_vectors(scope))
+            dense = self._resident(columns, read())
         else:
             dense = IndexedVectors(
                 columns.key,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +22,14 @@ from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
 from ekphory.scope import OWNER_FIELDS
 from ekphory.store import lance_rows
 from ekphory.store.checks import verify_rows
+from ekphory.store.lance_blocks import (
+    ArrowRecords,
+    can_read_at_once,
+    first_windows,
+    name_columns,
+    read_at_once,
+    to_whole_scope,
+)
 from ekphory.store.lance_index import VectorIndex
 from ekphory.store.lance_named import MOST_IDS, Keyed, NamedMemories, find_named_ids
 from ekphory.store.lance_rows import (
@@ -40,6 +48,7 @@ from ekphory.store.lance_table import (
     StateNote,
     bound_memory,
     commits_folder,
+    connect,
     fence_table,
     is_remote,
     never,
@@ -52,6 +61,7 @@ from ekphory.store.lance_vectors import VectorsBeside, drop_others, list_vectors
 from ekphory.store.protocol import (
     CURRENT,
     NEVER,
+    RESIDENT_ROWS,
     SCHEMA_VERSION,
     Growth,
     IntArray,
@@ -65,6 +75,7 @@ from ekphory.store.protocol import (
     StoreIdentity,
     VectorsReplaced,
     Verification,
+    WholeScope,
 )
 from ekphory.store.writer import RecentWrites
 from ekphory.types import MemoryRecord, Progress
@@ -232,35 +243,6 @@ def _chunks(names: list[str]) -> Iterator[list[str]]:
         yield names[start : start + _NAMES_A_QUERY]
 
 
-@dataclass(frozen=True, slots=True)
-class ArrowRecords:
-    """A block of memories; see `RecordBlock`.
-
-    Attributes:
-        keys: Key of each row, ascending.
-        table: The columns that hold whole memories, in the order of the keys.
-    """
-
-    keys: IntArray
-    table: pa.Table
-
-    @classmethod
-    def of(cls, rows: pa.Table) -> ArrowRecords:
-        """Sort rows with a column `key` into a block."""
-        ordered = rows.sort_by("key").combine_chunks()
-        keys = lance_rows.integers(ordered["key"], missing=0)
-        return cls(keys, ordered.drop_columns(["key"]))
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the columns and keys."""
-        return int(self.table.nbytes) + self.keys.nbytes
-
-    def at(self, places: IntArray) -> list[MemoryRecord]:
-        """Return the memories at these places, in order."""
-        return lance_rows.to_records(self.table.take(pa.array(places)))
-
-
 # The store.
 
 TABLE = "memories"
@@ -282,6 +264,7 @@ class LanceStore:
 
     Attributes:
         identity: What the store was made with.
+        connection: To its place, for what else lies there.
     """
 
     def __init__(
@@ -290,9 +273,11 @@ class LanceStore:
         table: lancedb.table.Table,
         identity: StoreIdentity,
         *,
+        connection: lancedb.db.DBConnection,
         sole_writer: SoleWriter = never,
     ) -> None:
         self._uri = uri
+        self.connection = connection
         self._table = table
         self._adopt(identity)
         commits = CommitFiles(commits_folder(uri, TABLE))
@@ -329,9 +314,10 @@ class LanceStore:
         with translate_lance_errors("open", uri):
             if not is_remote(uri):
                 _note_of(uri).check()
-            table = open_table(uri, TABLE, lance_rows.table_schema(identity))
+            connection = connect(uri)
+            table = open_table(connection, uri, TABLE, lance_rows.table_schema(identity))
             found = lance_rows.read_identity(table.schema, where=uri)
-            return cls(uri, table, found, sole_writer=sole_writer)
+            return cls(uri, table, found, connection=connection, sole_writer=sole_writer)
 
     def settle_reads(self) -> None:
         """Wait until no thread is looking for a newer version any more."""
@@ -485,6 +471,28 @@ class LanceStore:
         """Read the current matching memories, whole."""
         condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
         return ArrowRecords.of(self._rows(condition, self._record_columns()))
+
+    @with_lance_errors_translated("read")
+    def scan_whole(self, where: Filter, *, room: int) -> WholeScope | None:
+        """Read the current matching memories with their vectors, on object storage alone."""
+        if not is_remote(self._uri) or not can_read_at_once():
+            return None
+        size: Any = self._table.stats()
+        nbytes = int(size["total_bytes"])
+        if nbytes > room or int(size["num_rows"]) > RESIDENT_ROWS:
+            return None
+        condition, records = to_lance_sql(And((where, CURRENT))), self._record_columns()
+        columns = name_columns(self._scan_columns, records)
+        uri = f"{self._uri}/{TABLE}.lance"
+        rows = self._read(
+            lambda: read_at_once(
+                uri, condition, columns, version=int(self._table.version), nbytes=nbytes
+            )
+        )
+        self._check_vectors(rows.schema)
+        memories = first_windows(rows)
+        self._takes.note(memories)
+        return to_whole_scope(rows, memories, records=records)
 
     @with_lance_errors_translated("read")
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
@@ -769,7 +777,7 @@ def reserve_root(uri: str, *, shards: int) -> None:
     """
     with translate_lance_errors("make", uri):
         schema = pa.schema([("shard", pa.int64())], metadata={lance_rows.SHARDS: str(shards)})
-        there = open_table(uri, TABLE, schema)
+        there = open_table(connect(uri), uri, TABLE, schema)
     if lance_rows.SHARDS.encode() not in (there.schema.metadata or {}):
         raise StoreError(f"{uri}: a store is there already. Choose another place for the shards.")
 

@@ -6,7 +6,7 @@ import errno
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -53,10 +53,7 @@ class RecordCache:
 
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
         """Return the records of these keys; one that is gone is left out."""
-        with self._guard:
-            found = {key: self._records[key] for key in keys if key in self._records}
-            for key in found:
-                self._records.move_to_end(key)
+        found = self.held(keys)
         missing = [key for key in keys if key not in found]
         if missing:
             fetched = self._store.fetch(missing)
@@ -64,9 +61,38 @@ class RecordCache:
             found |= read
             with self._guard:
                 self._records |= read
-                while len(self._records) > self._size:
-                    self._records.popitem(last=False)
+                self._shrink()
         return found
+
+    def held(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
+        """Return those of the records that need not be read."""
+        with self._guard:
+            found = {key: self._records[key] for key in keys if key in self._records}
+            for key in found:
+                self._records.move_to_end(key)
+        return found
+
+    def keep(self, records: Mapping[int, MemoryRecord]) -> None:
+        """Hold what was just written."""
+        with self._guard:
+            self._records |= records
+            self._shrink()
+
+    def drop(self, keys: IntArray) -> None:
+        """Hold nothing of memories that are gone."""
+        with self._guard:
+            for key in keys.tolist():
+                self._records.pop(key, None)
+
+    def drop_all_but(self, living: IntArray) -> None:
+        """Hold nothing of memories whose keys are not among these."""
+        with self._guard:
+            held = np.fromiter(self._records, np.int64, len(self._records))
+        self.drop(np.setdiff1d(held, living))
+
+    def _shrink(self) -> None:
+        while len(self._records) > self._size:
+            self._records.popitem(last=False)
 
 
 def _as_scanned(record: MemoryRecord) -> MemoryRecord:
@@ -93,18 +119,26 @@ class ScopeBlocks(Generic[BlockT]):
 
     Args:
         scan: Reads the scope's rows after a key.
+        loaded: All rows that there are by now; None where they are yet to be read.
     """
 
-    def __init__(self, scan: Callable[[int], BlockT]) -> None:
+    def __init__(self, scan: Callable[[int], BlockT], *, loaded: BlockT | None = None) -> None:
         self._scan = scan
-        self._uses = 0
+        self._uses = 0 if loaded is None else _USES_BEFORE_LOADING + 1
         self._blocks: tuple[BlockT, ...] = ()
+        if loaded is not None and len(loaded.keys):
+            self._blocks = (loaded,)
         self._guard = threading.Lock()
 
     @property
     def nbytes(self) -> int:
         """Memory that all blocks take, in bytes."""
         return sum(block.nbytes for block in self._blocks)
+
+    @property
+    def loaded(self) -> tuple[BlockT, ...]:
+        """The blocks that there are."""
+        return self._blocks
 
     def prepare(self) -> None:
         """Count a use, and load the scope at the second."""
@@ -120,6 +154,12 @@ class ScopeBlocks(Generic[BlockT]):
                 self._load()
             return self._blocks
 
+    def change(self, changed: Callable[[BlockT], BlockT]) -> None:
+        """Put what `changed` makes of each block in its place."""
+        with self._guard:
+            blocks = map(changed, self._blocks)
+            self._blocks = tuple(block for block in blocks if len(block.keys))
+
     def _load(self) -> None:
         block = self._scan(self._last_key())
         if len(block.keys):
@@ -133,18 +173,50 @@ class ScopeRecords:
     """Reads memories of one scope by key, from its second read on out of memory.
 
     Rows written after the load come through the cache until there are many.
+
+    Args:
+        store: Where they are read.
+        scope: The condition on them.
+        cache: What the others come through.
+        loaded: All that there are by now; None where they are yet to be read.
     """
 
-    def __init__(self, store: Store, scope: Filter, cache: RecordCache) -> None:
+    def __init__(
+        self,
+        store: Store,
+        scope: Filter,
+        cache: RecordCache,
+        *,
+        loaded: RecordBlock | None = None,
+    ) -> None:
         self._cache = cache
-        self._blocks: ScopeBlocks[RecordBlock] = ScopeBlocks(
-            lambda last: store.scan_records(scope, after_key=last)
+        self._was_loaded = loaded is not None
+        self._scan: Callable[[int], RecordBlock] = lambda last: store.scan_records(
+            scope, after_key=last
         )
+        self._blocks: ScopeBlocks[RecordBlock] = ScopeBlocks(self._scan, loaded=loaded)
 
     @property
     def nbytes(self) -> int:
         """Memory that the held columns take."""
         return self._blocks.nbytes
+
+    def note(self, written: Sequence[StoredMemory]) -> None:
+        """Take in what this process wrote to the scope, where all else of it is held."""
+        if self._was_loaded:
+            self._cache.keep({memory.key: memory.record for memory in written})
+
+    def note_newer(self, last: int) -> None:
+        """Read what others wrote to the scope after this key, where all else of it is held."""
+        if self._was_loaded:
+            block = self._scan(last)
+            newer = block.at(np.arange(len(block.keys)))
+            self._cache.keep(dict(zip(block.keys.tolist(), newer, strict=True)))
+
+    def drop(self, keys: IntArray) -> None:
+        """Hold nothing of memories that are gone."""
+        self._blocks.change(lambda block: block.without(keys))
+        self._cache.drop(keys)
 
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
         """Return the records of these keys; one that is gone is left out.
@@ -153,14 +225,24 @@ class ScopeRecords:
         """
         self._blocks.prepare()
         wanted = np.array(keys, np.int64)
-        found: dict[int, MemoryRecord] = {}
-        for block in self._blocks.holding(wanted):
-            places = lance_rows.look_up(block.keys, np.arange(len(block.keys)), wanted)
-            held = wanted[places >= 0].tolist()
-            if held:
-                found |= zip(held, block.at(places[places >= 0]), strict=True)
+        found = _find_in(self._blocks.holding(wanted), wanted)
         missing = [key for key in keys if key not in found]
         return found | self._cache.fetch(missing) if missing else found
+
+    def held(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
+        """Return those of the records that need not be read."""
+        found = _find_in(self._blocks.loaded, np.array(keys, np.int64))
+        return found | self._cache.held([key for key in keys if key not in found])
+
+
+def _find_in(blocks: Sequence[RecordBlock], wanted: IntArray) -> dict[int, MemoryRecord]:
+    found: dict[int, MemoryRecord] = {}
+    for block in blocks:
+        places = lance_rows.look_up(block.keys, np.arange(len(block.keys)), wanted)
+        held = wanted[places >= 0].tolist()
+        if held:
+            found |= zip(held, block.at(places[places >= 0]), strict=True)
+    return found
 
 
 # One state of a store: nothing of it changes under the reader.

@@ -317,9 +317,10 @@ def _bytes_on_disk(uri: str) -> int | None:
     return sum(entry.stat().st_size for entry in Path(uri).rglob("*") if entry.is_file())
 
 
-def open_table(uri: str, name: str, schema: pa.Schema) -> lancedb.table.Table:
-    """Open a table, or make it where there is none."""
-    connection = connect(uri)
+def open_table(
+    connection: lancedb.db.DBConnection, uri: str, name: str, schema: pa.Schema
+) -> lancedb.table.Table:
+    """Open a table of the database at `uri`, or make it where there is none."""
     # Opened, not listed: a table that is being made is listed before it can be opened.
     with suppress(ValueError):
         return connection.open_table(name)

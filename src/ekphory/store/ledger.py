@@ -99,15 +99,21 @@ class Ledger:
     """Reads and adds to the ledger of one store. Safe for several threads."""
 
     def __init__(
-        self, uri: str, *, sole_writer: lance_table.SoleWriter = lance_table.never
+        self,
+        uri: str,
+        *,
+        connection: lancedb.db.DBConnection | None = None,
+        sole_writer: lance_table.SoleWriter = lance_table.never,
     ) -> None:
         """Take the Lance URI of a store, which need not have a ledger yet.
 
         Args:
             uri: Of the store.
+            connection: To the store, where it is open; None makes one when it is needed.
             sole_writer: As `NewestVersion` takes it.
         """
         self._store = uri
+        self._connection = connection
         self._sole_writer = sole_writer
         # What errors name.
         self._uri = f"{uri}/{LEDGER_FOLDER}"
@@ -121,10 +127,12 @@ class Ledger:
     def read(self) -> LedgerState:
         """Return the newest state, of whichever process."""
         with self._guard:
+            was_open = self._opened is not None
             opened = self._open()
             if opened is None:
                 return _NONE
-            version = opened.newest.get()
+            # What was opened just now is the newest version.
+            version = opened.newest.get() if was_open else opened.newest.seen
             if version != self._state.version:
                 self._state = self._read_later(opened, version)
             return self._state
@@ -229,7 +237,10 @@ class Ledger:
             if not lance_table.is_remote(self._store) and not has_ledger(self._store):
                 return None
             try:
-                table = lance_table.connect(self._store).open_table(LEDGER_TABLE)
+                # A connection has a length, for which it lists its tables.
+                if self._connection is None:
+                    self._connection = lance_table.connect(self._store)
+                table = self._connection.open_table(LEDGER_TABLE)
             except ValueError:
                 return None
             commits = lance_table.CommitFiles(lance_table.commits_folder(self._store, LEDGER_TABLE))
@@ -241,8 +252,9 @@ class Ledger:
         return self._opened
 
     def _read_later(self, opened: _OpenTable, version: int) -> LedgerState:
-        condition = "TRUE" if self._state is _NONE else f"number > {self._last}"
-        query = opened.table.search().where(condition, prefilter=True).limit(lance_table.ALL_ROWS)
+        query = opened.table.search().limit(lance_table.ALL_ROWS)
+        if self._state is not _NONE:
+            query = query.where(f"number > {self._last}", prefilter=True)
         found = lance_table.read_anew(self._uri, query.to_arrow, renew=opened.table.checkout_latest)
         entries = dict(self._state.entries)
         judged = self._state.judged_to or 0

@@ -165,6 +165,9 @@ class RecordBlock(KeyedBlock, Protocol):
     def at(self, places: IntArray) -> list[MemoryRecord]:
         """Return the memories at these places among the keys, in order."""
 
+    def without(self, keys: IntArray) -> RecordBlock:
+        """Return the block without the memories that have these keys, and without their text."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeyedVectors:
@@ -177,6 +180,19 @@ class KeyedVectors:
     def nbytes(self) -> int:
         """Memory that they take, in bytes."""
         return self.keys.nbytes + self.vectors.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class WholeScope:
+    """All that is read of the current memories of a scope.
+
+    Attributes:
+        columns, vectors, records: As `Store.scan`, `scan_vectors` and `scan_records` give them.
+    """
+
+    columns: ScopeColumns
+    vectors: KeyedVectors
+    records: RecordBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +360,18 @@ class Store(Protocol):
 
     def scan_records(self, where: Filter, *, after_key: int = 0) -> RecordBlock:
         """Read the current matching memories with larger keys, whole."""
+
+    def scan_whole(self, where: Filter, *, room: int) -> WholeScope | None:
+        """Read the current matching memories with all that a search needs, where that pays.
+
+        Args:
+            where: As `scan_vectors` takes it.
+            room: Bytes that may be held of them.
+
+        Returns:
+            None where they are better read in parts: nothing is saved by reading them at once, or
+            they may not have room.
+        """
 
     def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
         """Read the vectors of some memories; the windows of one in the order of its text."""

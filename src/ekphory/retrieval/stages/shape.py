@@ -150,17 +150,20 @@ class PinnedRules:
         rules = np.flatnonzero((snapshot.pool_codes == pool[0]) & visible)
         order = np.lexsort((-rules, -columns.at[rules], -columns.importance[rules]))
         rules = rules[order][:MOST_RULES]
-        pinned = np.array(self._pinned(columns.key[rules].tolist()), bool)
+        pinned = np.array(self._pinned(columns.key[rules].tolist(), snapshot), bool)
         return np.asarray(rules[pinned][:MOST_PINNED], np.int64)
 
-    def _pinned(self, keys: list[int]) -> list[bool]:
+    def _pinned(self, keys: list[int], snapshot: ScopeSnapshot) -> list[bool]:
         with self._guard:
             unknown = [key for key in keys if key not in self._known]
             if unknown:
                 if len(self._known) > _MOST_KNOWN:
                     self._known.clear()
                     unknown = keys
-                for key, record in self._read(unknown).items():
+                found = snapshot.records.held(unknown)
+                missing = [key for key in unknown if key not in found]
+                found |= self._read(missing) if missing else {}
+                for key, record in found.items():
                     self._known[key] = record.metadata.get(PINNED) is True
             return [self._known.get(key, False) for key in keys]
 

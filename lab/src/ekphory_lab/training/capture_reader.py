@@ -48,6 +48,7 @@ class CaptureTraining(UpperTraining):
 
     name: str = "capture-reader"
     epochs: int = 4
+    averaging: float = 0.998
     tag_weight: float = 4.0
     named_weight: float = 3.0
     reach_weight: float = 0.5

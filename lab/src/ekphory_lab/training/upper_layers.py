@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from ekphory.models.onnx_reranker import PairTokens
 from ekphory.models.shared_layers import HIDDEN, SharedLayers
@@ -36,6 +37,8 @@ class UpperTraining(RunConfig):
         batch: Pairs a step.
         head_rate: Highest learning rate of the classifiers, which are new.
         dropout, smoothing: Of hidden states, and of the labels.
+        averaging: What the mean of the weights keeps of itself each step; the model is that mean
+            at the end. 0 takes the last weights.
     """
 
     name: str = "upper-layers"
@@ -48,6 +51,7 @@ class UpperTraining(RunConfig):
     head_rate: float = 1e-3
     dropout: float = 0.1
     smoothing: float = 0.05
+    averaging: float = 0.0
 
 
 class UpperLayers(nn.Module):  # type: ignore[misc]  # torch is read as untyped
@@ -144,10 +148,12 @@ def train_upper_layers(  # noqa: PLR0913  what a run needs
     heads = {"params": list(model.heads().values()), "lr": config.head_rate}
     optimizer = new_optimizer(config, len(order), dict(model.layers.named_parameters()), heads)
     target.mkdir(parents=True, exist_ok=True)
+    mean = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.averaging))
     restored = optimizer.restore_checkpoint(target)
     done = 0 if restored is None else int(restored["done"])
     if restored is not None:
         model.load_state_dict(restored["model"])
+        mean.load_state_dict(restored["mean"])
     started = written = time.monotonic()
     model.train()
     for step, chosen in enumerate(order[done:], start=done + 1):
@@ -157,13 +163,16 @@ def train_upper_layers(  # noqa: PLR0913  what a run needs
         loss = loss_of(chosen, logits.float(), None if tags is None else tags.float())
         loss.backward()
         optimizer.step()
+        mean.update_parameters(model)
         note_loss(target, step, loss.item(), read={"pairs": len(chosen)})
         now = time.monotonic()
         if now - written > config.checkpoint_seconds or step == len(order):
-            optimizer.write_checkpoint(target, done=step, model=model.state_dict())
+            states_of = {"model": model.state_dict(), "mean": mean.state_dict()}
+            optimizer.write_checkpoint(target, done=step, **states_of)
             written = now
         left = (now - started) / (step - done) * (len(order) - step)
         tell(f"step {step} of {len(order)}, loss {loss.item():.3f}, {left / 60:.0f} min left")
+    model.load_state_dict(mean.module.state_dict())
 
 
 def weighted_entropy(labels: Any, *, kinds: int, smoothing: float) -> Any:  # noqa: ANN401  torch's

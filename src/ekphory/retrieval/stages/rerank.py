@@ -334,24 +334,20 @@ def _is_quick(reranker: RerankingModel) -> bool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LendInSession(Stage):
-    """Adds to each candidate that was read a share of the best beside it in its session.
+    """Adds to each candidate that was read a share of the best other one of its session.
 
-    Turns about one matter stand in one session, and what announces an answer stands shortly before
-    it, in the words of the question. So a candidate gets a share of the best other one of its
-    session, and one of the better of the two turns before it, where they were read too. Only the
-    order changes, never a reranker's score.
+    Turns about one matter stand in one session, so what else of it was found speaks for a turn.
+    Only the order changes, never a reranker's score.
 
     Attributes:
-        of_session: The share of the best other one of the session.
-        of_before: The share of the better of the two turns before.
+        share: What is lent of the value of the best other one.
     """
 
     number = 12
     name = "lend in session"
     needs = frozenset({"probability"})
 
-    of_session: float = 0.2
-    of_before: float = 0.2
+    share: float = 0.2
 
     def skip_reason(self, state: SearchState) -> str | None:
         """Nothing to lend where nothing was read."""
@@ -361,27 +357,17 @@ class LendInSession(Stage):
 
     def run(self, state: SearchState) -> SearchState:
         """Lend, and order anew."""
-        candidates, snapshot = state.candidates, state.snapshot
+        candidates = state.candidates
         read = np.flatnonzero(~np.isnan(candidates.scores["reranker"]))
-        rows, values = candidates.rows[read], candidates.ranking[read]
-        thread = snapshot.columns.thread[rows]
-        together = (
-            (thread[:, None] == thread) & (thread != NO_THREAD) & ~np.eye(len(rows), dtype=bool)
-        )
-        previous = snapshot.neighbours.previous
-        first = previous[rows]
-        second = np.where(first >= 0, previous[first], -1)
-        before = (first[:, None] == rows) | (second[:, None] == rows)
-        lent = self.of_session * _best(together, values) + self.of_before * _best(before, values)
+        values = candidates.ranking[read]
+        thread = state.snapshot.columns.thread[candidates.rows[read]]
+        together = (thread[:, None] == thread) & (thread != NO_THREAD)
+        others = together & ~np.eye(len(read), dtype=bool)
+        lent = self.share * np.where(others, values, 0).max(axis=1, initial=0)
         ranking = candidates.ranking.copy()
         ranking[read] = values + lent
         notes = {"lifted": int((lent > 0).sum())}
         return replace(state, candidates=candidates.ranked(ranking), notes=notes)
-
-
-def _best(pairs: NDArray[np.bool_], values: ScoreArray) -> ScoreArray:
-    """Return the largest value among those with which each row is paired; 0 without one."""
-    return np.asarray(np.where(pairs, values, 0).max(axis=1, initial=0), np.float32)
 
 
 # Stage 12, last part: the probability of each candidate, after everything that orders them.

@@ -55,3 +55,9 @@ def test_objects_and_keys_are_refused_with_the_remedy(tmp_path, field, given, re
             pickle.dumps(memory)
         assert str(refused.value).startswith(f"{field}=")
         assert "secret" not in str(refused.value)
+
+
+def test_a_handle_shows_where_its_memories_are_and_whose(tmp_path):
+    with Memory(tmp_path, project="home", user="mara") as memory:
+        assert repr(memory) == f"<Memory {str(tmp_path)!r}, project='home', user='mara'>"
+    assert repr(memory) == "<Memory 'closed', project='home', user='mara'>"

@@ -286,10 +286,16 @@ def test_all_that_match_a_filter_can_be_forgotten_by_thousands_and_no_others(mem
     assert memory.count() == 50
 
 
-@pytest.mark.parametrize("arguments", [{}, {"id": "1", "filter": "text = 'a'"}])
-def test_forgetting_needs_an_id_or_a_filter(memory, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({}, "id=None: names nothing to forget. Give an id or a filter"),
+        ({"id": "1", "filter": "text = 'a'"}, "id='1': stands beside a filter"),
+    ],
+)
+def test_forgetting_needs_an_id_or_a_filter(memory, arguments, problem):
     memory.add("a", id="1")
-    with pytest.raises(InvalidInput, match="give an id or a filter, not both"):
+    with pytest.raises(InvalidInput, match=problem):
         memory.forget(**arguments)
     assert memory.count() == 1
 

@@ -662,8 +662,10 @@ class Memory:
             MemoryNotFound: There is none with that id in this scope.
             InvalidInput: Neither an id nor a filter was given, or both.
         """
-        if (id is None) == (filter is None):
-            raise InvalidInput("id", id, "give an id or a filter, not both", "Name what to forget")
+        if id is None and filter is None:
+            raise InvalidInput("id", id, "names nothing to forget", "Give an id or a filter")
+        if id is not None and filter is not None:
+            raise InvalidInput("id", id, "stands beside a filter", "Give an id or a filter")
         with TraceSpan("forget", purge=purge) as span:
             if id is not None:
                 gone = history.hide_one(self._engine, self.scope, id)
@@ -768,6 +770,12 @@ class Memory:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        """Show where the memories are and whose they are, on a line."""
+        shared = self._shared.uri if self._shared is not None else "closed"
+        where = shared if self._remote is None else self._remote.url
+        return f"<Memory {where!r}{''.join(f', {each}' for each in self.scope.named())}>"
 
     def __reduce__(self) -> tuple[Callable[[], Memory], tuple[()], dict[str, object]]:
         """Return what `pickle` and `copy` need: path, scope and names, and never a key.

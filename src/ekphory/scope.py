@@ -54,6 +54,11 @@ class Scope:
                 problem = f"a scope field is text of 1 to {LONGEST_NAME:,} characters without NUL"
                 raise InvalidInput(entry.name, value, problem, "Leave it out to unbind")
 
+    def named(self) -> list[str]:
+        """Return the bound fields with their values, such as `project='home'`."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return [f"{name}={value!r}" for name, value in values.items() if value is not None]
+
     def predicate(self) -> Filter:
         """Return the condition that every read, on every arm, is combined with."""
         project = self._equalities(_PROJECT_FIELDS)

@@ -84,7 +84,8 @@ def test_nothing_found_is_an_empty_result_and_no_error(ekphory):
     ekphory.run("add", "The oven is broken", "--project", "kitchen")
     search = ("search", "oven", "--project", "garden")
     result = ekphory.run(*search)
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "No memory matches.\n")
+    said = "No memory matches. There are none of project='garden' in this store.\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", said)
     assert ekphory.json(*search)["hits"] == []
     assert "skipped   no memory is visible" in ekphory.run(*search, "--explain").stdout
 

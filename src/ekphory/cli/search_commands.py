@@ -28,6 +28,7 @@ from ekphory.cli.output import (
 from ekphory.types import SupersededUse, TimeUse
 
 if TYPE_CHECKING:
+    from ekphory.memory import Memory
     from ekphory.store.protocol import Order
 
 _FilterOption = Annotated[
@@ -98,6 +99,7 @@ def search(
     """
     with open_existing(where) as memory:
         result = memory.search(query, **asked.arguments())
+        hint = "" if result.hits else _hint_at_nothing(memory)
     if show.prompt:
         block = result.prompt_block(show.max_tokens, now=asked.now)
         if output.json:
@@ -116,7 +118,7 @@ def search(
         console.print(make_hit_table(result.hits))
     else:
         reason = "reaches --min-score" if result.abstained else "matches"
-        message_console().print(f"No memory {reason}.")
+        message_console().print(f"No memory {reason}.{hint}")
     if show.explain:
         console.print()
         console.print(make_stage_table(result.trace))
@@ -217,6 +219,7 @@ def list_memories(
     with open_existing(where) as memory:
         page = memory.list(filter=filter, limit=limit, offset=offset, order=cast("Order", order))
         total = memory.count(filter=filter)
+        hint = "" if total else _hint_at_nothing(memory)
     if output.json:
         print_json({"memories": page, "total": total, "offset": offset, "order": order})
         return
@@ -224,7 +227,14 @@ def list_memories(
     end = offset + len(page)
     shown = f"{offset + 1:,} to {end:,} of {total:,}" if page else f"None shown of {total:,}"
     more = f"; go on with --offset {end}" if page and end < total else ""
-    message_console().print(f"{shown} memories{more}.", style="dim")
+    message_console().print(f"{shown} memories{more}.{hint}", style="dim")
+
+
+def _hint_at_nothing(memory: Memory) -> str:
+    """Say that a scope holds nothing, where that is why nothing was found."""
+    if memory.count():
+        return ""
+    return f" There are none of {', '.join(memory.scope.named()) or 'anybody'} in this store."
 
 
 @command

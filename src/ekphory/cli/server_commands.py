@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -411,8 +412,16 @@ def stop_daemon(output: OutputOptions) -> None:
     status = _ask_daemon("stop")
     shown = "No resident process is running."
     if status["running"]:
-        shown = f"Process {status['pid']} ends."
+        _await_end(status["pid"])
+        shown = f"Process {status['pid']} has ended."
     print_result(output, status | {"running": False}, shown)
+
+
+def _await_end(pid: int) -> None:
+    """Wait until that process answers no more; it may have stores to close."""
+    until = time.monotonic() + _DAEMON_SECONDS
+    while _ask_daemon("status").get("pid") == pid and time.monotonic() < until:
+        time.sleep(0.05)
 
 
 def _ask_daemon(verb: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ try:
     from llama_index.core.memory import BaseMemoryBlock
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
+    from llama_index.core.utils import get_tokenizer
 except ImportError as error:
     raise MissingExtra("llama-index", "Ekphory in LlamaIndex") from error
 
@@ -215,13 +216,22 @@ class EkphoryMemoryBlock(BaseMemoryBlock[str]):
             await asyncio.to_thread(self.memory.add_messages, told)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Return the block with fewer of its memories; None where none has room."""
-        left = estimate_tokens(content) - tokens_to_truncate
-        shown = self._shown
+        """Return the block with fewer of its memories; None where none has room.
+
+        The room is counted as LlamaIndex counts it, which is less than our estimate from above.
+        """
+        count = get_tokenizer()
+        counted, shown = len(count(content)), self._shown
+        room = counted - tokens_to_truncate
         # Another question may have been asked of the same block meanwhile.
-        if shown is None or shown[0] != content or left <= 0:
+        if shown is None or shown[0] != content or room <= 0:
             return None
-        return shown[1].to_prompt(left) or None
+        left = estimate_tokens(content) * room // counted
+        while shorter := shown[1].to_prompt(left) if left > 0 else "":
+            if len(count(shorter)) <= room:
+                return shorter
+            left -= max(1, left // 10)
+        return None
 
     def _make_message(self, message: ChatMessage) -> dict[str, Any]:
         told: dict[str, Any] = {"role": message.role.value, "content": message.content}

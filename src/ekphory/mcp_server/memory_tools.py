@@ -332,8 +332,8 @@ def _explain(memory: Memory, given: Explain) -> Answered:
     if given.id is not None and given.query is None:
         return _versions(memory, given.id)
     if given.query is None or given.id is not None:
-        problem = "give a query or an id, not both"
-        raise InvalidInput("query", given.query, problem, "Name what to explain")
+        problem = "names nothing to explain" if given.id is None else "stands beside an id"
+        raise InvalidInput("query", given.query, problem, "Give a query or an id")
     found = _search(memory, given)
     result, withheld = drop_steering(found)
     data = Explained(

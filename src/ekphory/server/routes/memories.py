@@ -537,8 +537,8 @@ def get_trace(
 
 
 _NOTHING_YET = (
-    "This project holds no memories yet. Add some with POST /api/v2/memories, or import files "
-    "and chats with `ekphory import`."
+    "Project {0.project!r} of organisation {0.org!r} holds no memories yet. Add some with "
+    "POST /api/v2/memories, or import files and chats with `ekphory import`."
 )
 
 
@@ -547,7 +547,7 @@ def _hint(service: MemoryService, place: Place, found: SearchFindings) -> str | 
     episodes = found.episodes
     if found.features or (episodes and (episodes.long_term or episodes.short_term)):
         return None
-    return None if service.episodes.count(place) else _NOTHING_YET
+    return None if service.episodes.count(place) else _NOTHING_YET.format(place)
 
 
 def _write_answer(

@@ -18,7 +18,7 @@ def main() -> None:
         {"role": "user", "content": "On Saturdays I play tennis with Kai"},
     ]
     added = memory.add(messages, user_id="alice", metadata={"app": "chat"})
-    found = memory.search("What should I cook?", filters={"user_id": "alice"}, top_k=1)
+    found = memory.search("Am I allergic to anything?", filters={"user_id": "alice"}, top_k=1)
     for entry in found["results"]:
         print(f"found: {entry['memory']}")
     tennis = added["results"][2]["id"]

@@ -70,8 +70,10 @@ def test_a_project_that_does_not_exist_is_not_found(served):
 
 def test_an_empty_project_says_how_to_fill_it(served):
     served.answer("/projects", {"org_id": "acme", "project_id": "new"}, status=201)
-    answer = served.answer("/memories/search", {"query": "", "org_id": "acme", "project_id": "new"})
-    assert answer["hint"].startswith("Project 'new' of organisation 'acme' holds no memories yet.")
+    empty = {"org_id": "acme", "project_id": "new"}
+    for path, asked in (("/memories/search", {"query": "", **empty}), ("/memories/list", empty)):
+        hint = served.answer(path, asked)["hint"]
+        assert hint.startswith("Project 'new' of organisation 'acme' holds no memories yet.")
     served.answer("/projects/delete", {"org_id": "acme", "project_id": "new"}, status=204)
 
 

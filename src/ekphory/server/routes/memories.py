@@ -303,6 +303,7 @@ class ListAnswer(BaseModel):
 
     status: int = 0
     content: ListContent
+    hint: str | None = None
 
 
 def _merge_ids(ids: list[str], one: str, kind: str) -> list[str]:
@@ -502,7 +503,9 @@ def list_memories(request: ListMemories, service: TheService, caller: TheReader)
             set_metadata=request.set_metadata,
         )
         content.semantic_memory = cited_features(features, place, service.uids)
-    return _write_answer(ListAnswer(content=content))
+    is_empty = not content.episodic_memory and not content.semantic_memory
+    hint = _hint_at_nothing(service, place) if is_empty else None
+    return _write_answer(ListAnswer(content=content, hint=hint))
 
 
 @memories_router.post(
@@ -547,6 +550,11 @@ def _hint(service: MemoryService, place: Place, found: SearchFindings) -> str | 
     episodes = found.episodes
     if found.features or (episodes and (episodes.long_term or episodes.short_term)):
         return None
+    return _hint_at_nothing(service, place)
+
+
+def _hint_at_nothing(service: MemoryService, place: Place) -> str | None:
+    """Return what to do where a project holds nothing; None where it holds something."""
     return None if service.episodes.count(place) else _NOTHING_YET.format(place)
 
 

@@ -20,7 +20,8 @@ from tests.store.store_contract import (
 )
 
 from ekphory.filters.tree import And
-from ekphory.store.lance import KnownNames, LanceStore
+from ekphory.store.lance import LanceStore
+from ekphory.store.lance_presence import KnownNames
 
 from .strategies import NAMES, filters, rows, scope_filters
 

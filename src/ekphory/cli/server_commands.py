@@ -412,16 +412,19 @@ def stop_daemon(output: OutputOptions) -> None:
     status = _ask_daemon("stop")
     shown = "No resident process is running."
     if status["running"]:
-        _await_end(status["pid"])
-        shown = f"Process {status['pid']} has ended."
-    print_result(output, status | {"running": False}, shown)
+        left = _await_end(status["pid"])
+        ends = "is still closing what it holds open" if left["running"] else "has ended"
+        shown = f"Process {status['pid']} {ends}."
+        status |= {"running": left["running"]}
+    print_result(output, status, shown)
 
 
-def _await_end(pid: int) -> None:
-    """Wait until that process answers no more; it may have stores to close."""
+def _await_end(pid: int) -> dict[str, Any]:
+    """Wait until that process answers no more, since it may have stores to close; tell what is."""
     until = time.monotonic() + _DAEMON_SECONDS
-    while _ask_daemon("status").get("pid") == pid and time.monotonic() < until:
+    while (status := _ask_daemon("status")).get("pid") == pid and time.monotonic() < until:
         time.sleep(0.05)
+    return status
 
 
 def _ask_daemon(verb: str) -> dict[str, Any]:

@@ -167,8 +167,9 @@ def train_upper_layers(  # noqa: PLR0913  what a run needs
         note_loss(target, step, loss.item(), read={"pairs": len(chosen)})
         now = time.monotonic()
         if now - written > config.checkpoint_seconds or step == len(order):
-            states_of = {"model": model.state_dict(), "mean": mean.state_dict()}
-            optimizer.write_checkpoint(target, done=step, **states_of)
+            optimizer.write_checkpoint(
+                target, done=step, model=model.state_dict(), mean=mean.state_dict()
+            )
             written = now
         left = (now - started) / (step - done) * (len(order) - step)
         tell(f"step {step} of {len(order)}, loss {loss.item():.3f}, {left / 60:.0f} min left")

@@ -22,6 +22,10 @@ EkphoryError
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 class EkphoryError(Exception):
     """Base of all errors that ekphory raises on purpose; its text may be shown to a user."""
@@ -107,6 +111,14 @@ class MissingExtra(EkphoryError, ImportError):
             f"{needed_for} needs an optional dependency. "
             f"Install it with: pip install '{package}[{extra}]'"
         )
+
+
+def suggest(given: object, known: Iterable[str]) -> str:
+    """Return `Did you mean 'x'? `, as a remedy begins, where a known name is near; else nothing."""
+    from difflib import get_close_matches  # slow to load; every command starts with this module
+
+    near = get_close_matches(str(given)[:100].lower(), known, n=1, cutoff=0.5)
+    return f"Did you mean {near[0]!r}? " if near else ""
 
 
 def shorten(value: object) -> str:

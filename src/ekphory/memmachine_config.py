@@ -5,7 +5,6 @@ It is read safely, and every unknown key is told together with the nearest one.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ekphory.config import read_variable
-from ekphory.errors import InvalidInput, MissingExtra, shorten
+from ekphory.errors import InvalidInput, MissingExtra, shorten, suggest
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder, load_reranker
 from ekphory.models.reranker import RerankingModel
@@ -89,10 +88,8 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], *, place: str) ->
     choices = sorted(known)
     for key in given:
         if key not in choices:
-            near = difflib.get_close_matches(key, choices, n=1, cutoff=0.5)
-            hint = f"Did you mean {near[0]!r}? " if near else ""
-            problem = "must be a known key"
-            raise InvalidInput(place, key, problem, f"{hint}Known are {', '.join(choices)}")
+            remedy = f"{suggest(key, choices)}Known are {', '.join(choices)}"
+            raise InvalidInput(place, key, "must be a known key", remedy)
 
 
 def expand_variable(
@@ -369,10 +366,8 @@ def _find_entry(
     """Return an entry, and which of the providers it names."""
     entries = mapping(resources.get(kind), place=f"resources.{kind}")
     if wanted not in entries:
-        near = difflib.get_close_matches(wanted, entries, n=1)
-        hint = f"Did you mean {near[0]!r}? " if near else ""
-        known = ", ".join(sorted(entries)) or "none"
-        raise InvalidInput(f"resources.{kind}", wanted, "is not there", f"{hint}There is: {known}")
+        remedy = f"{suggest(wanted, entries)}There is: {', '.join(sorted(entries)) or 'none'}"
+        raise InvalidInput(f"resources.{kind}", wanted, "is not there", remedy)
     place = f"resources.{kind}.{wanted}"
     entry = mapping(entries[wanted], place=place)
     refuse_unknown(entry, _ENTRY, place=place)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -18,7 +17,7 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 
 from ekphory.engine import Engine
-from ekphory.errors import InvalidInput, ScopeError
+from ekphory.errors import InvalidInput, ScopeError, suggest
 from ekphory.filters.tree import EVERYTHING
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel, FloatMatrix
 from ekphory.models.late_bound import PredictedTraits, average_traits, read_passages
@@ -122,9 +121,7 @@ def make_draft(
 def _refuse_unknown(values: Mapping[str, Any]) -> None:
     for name in values:
         if name not in WRITABLE_FIELDS:
-            near = difflib.get_close_matches(str(name), WRITABLE_FIELDS, n=1)
-            hint = f"Did you mean {near[0]!r}? " if near else ""
-            remedy = f"{hint}Your own fields go into metadata"
+            remedy = f"{suggest(name, WRITABLE_FIELDS)}Your own fields go into metadata"
             raise InvalidInput(str(name), values[name], "no such field", remedy)
 
 

@@ -97,6 +97,8 @@ text_references = text_names.map(Field) | keys.map(MetadataField)
 
 
 def values_for(field):
+    if field == Field("type"):
+        return st.sampled_from(MEMORY_TYPES)
     return VALUES[FIELD_KINDS[field.name]] if isinstance(field, Field) else scalars
 
 

@@ -155,7 +155,16 @@ def test_an_unknown_field_names_the_nearest_known_one():
         parse_filter("role = 'x' AND producr = 'Anna'")
     assert str(caught.value) == (
         "filter='producr': unknown field at character 16. "
-        "Did you mean producer? A metadata key is written m.producr."
+        "Did you mean 'producer'? A metadata key is written m.producr."
+    )
+
+
+def test_an_unknown_type_names_the_nearest_known_one():
+    with pytest.raises(FilterError) as caught:
+        parse_filter("role = 'x' AND type IN ('episodic', 'semantc')")
+    assert str(caught.value) == (
+        "filter='semantc': no such type at character 37. "
+        "Did you mean 'semantic'? Use one of episodic, semantic, procedural, unknown."
     )
 
 

@@ -6,12 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from ekphory.errors import FilterError
-from ekphory.types import MAX_WHOLE_NUMBER, MemoryRecord, is_storable
+from ekphory.errors import FilterError, suggest
+from ekphory.types import MAX_WHOLE_NUMBER, MEMORY_TYPES, MemoryRecord, is_storable
 
 # The tree.
 #
@@ -184,9 +183,7 @@ def check_field(field: FieldReference, place: str = "") -> FieldReference:
             resolved = FIELD_ALIASES.get(name, name)
             if resolved not in FIELD_KINDS:
                 known = [*FIELD_KINDS, *FIELD_ALIASES]
-                near = get_close_matches(name[:100].lower(), known, n=1)
-                hint = f"Did you mean {near[0]}? " if near else ""
-                remedy = f"{hint}A metadata key is written m.{name[:40]}."
+                remedy = f"{suggest(name, known)}A metadata key is written m.{name[:40]}."
                 raise _error(name, f"unknown field{place}", remedy)
             return Field(resolved)
         case MetadataField(key=str(key)) if key:
@@ -307,6 +304,9 @@ def _check_field_value(name: str, value: Value, place: str) -> Value:
     kind = FIELD_KINDS[name]
     match kind, value:
         case "text", str():
+            if name == "type" and value not in MEMORY_TYPES:
+                remedy = f"{suggest(value, MEMORY_TYPES)}Use one of {', '.join(MEMORY_TYPES)}."
+                raise _error(value, f"no such type{place}", remedy)
             return _check_text(value, place)
         case "moment", str() | datetime():
             return read_moment(value, place)

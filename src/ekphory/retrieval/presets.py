@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ekphory.errors import InvalidInput
+from ekphory.errors import InvalidInput, suggest
 from ekphory.retrieval.calibration import EVEN_CURVES, WORD_CURVES
 from ekphory.retrieval.fusion import EVEN_LEXICAL_WEIGHT
 from ekphory.retrieval.pipeline import Pipeline
@@ -198,8 +197,6 @@ def preset(name: str | Pipeline | None) -> Pipeline:
         return name
     chosen = DEFAULT_PRESET if name is None else name
     if not isinstance(chosen, str) or chosen not in PRESETS:
-        near = difflib.get_close_matches(str(chosen), PRESETS, n=1)
-        hint = f"Did you mean {near[0]!r}? " if near else ""
-        remedy = f"{hint}Choose one of {', '.join(sorted(PRESETS))}"
+        remedy = f"{suggest(chosen, PRESETS)}Choose one of {', '.join(sorted(PRESETS))}"
         raise InvalidInput("preset", chosen, "no such preset", remedy)
     return PRESETS[chosen]

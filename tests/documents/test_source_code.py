@@ -129,26 +129,30 @@ def test_no_text_of_a_hostile_file_is_lost(file, name):
 WITHOUT = """
 import json, os, sys
 os.chdir(sys.argv[1])
-sys.modules["tree_sitter"] = None
+sys.modules["tree_sitter"] = sys.modules["pypdfium2"] = None
 from ekphory.errors import MissingExtra
 from ekphory.importers.run import import_path
 from ekphory.memory import Memory
 from ekphory.testing import HashEmbedder
 with Memory("store", embedder=HashEmbedder()) as memory:
-    reports = [import_path(memory, name) for name in ("src", "src/a.py")]
+    reports = [import_path(memory, name) for name in ("src", "src/a.py", "code")]
     try:
-        import_path(memory, "code")
+        import_path(memory, "code/a.pdf")
     except MissingExtra as error:
         print(json.dumps([[[one.added, one.left_out] for one in reports], str(error)]))
 """
 
 
 @pytest.mark.slow
-def test_without_the_extra_code_is_read_as_ever_and_the_report_names_it(file, tmp_path):
-    for name in ("src/a.py", "src/b.go", "src/notes.txt", "code/a.py"):
+def test_what_an_extra_reads_is_passed_over_without_it_and_the_report_names_it(file, tmp_path):
+    for name in ("src/a.py", "src/b.go", "src/notes.txt", "code/a.py", "code/a.pdf"):
         file(name, "Words of the house.")
     command = [sys.executable, "-c", WITHOUT, tmp_path]
     reports, refused = json.loads(subprocess.run(command, capture_output=True).stdout)
-    reason = "source code (pip install 'ekphory[code]' reads its definitions)"
-    assert reports == [[1, {reason: 2}], [1, {reason: 1}]]
-    assert refused.endswith("Install it with: pip install 'ekphory[code]'")
+    code = "source code (pip install 'ekphory[code]' reads it)"
+    assert reports == [
+        [1, {code: 2}],
+        [1, {"definitions of source code (pip install 'ekphory[code]' reads them)": 1}],
+        [0, {"PDF (pip install 'ekphory[docs]' reads it)": 1, code: 1}],
+    ]
+    assert refused.endswith("Install it with: pip install 'ekphory[docs]'")

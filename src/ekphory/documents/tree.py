@@ -85,21 +85,20 @@ DOCUMENT_SUFFIXES = tuple(_BY_SUFFIX)
 
 
 def find_reader(path: Path) -> Reader | None:
-    """Return the reader of a file, by the end of its name.
-
-    Returns:
-        None for what is not a document, as is source code where `[code]` is not installed.
-    """
-    reader = _BY_SUFFIX.get(path.suffix.lower())
-    return None if reader is SOURCE_CODE and reader.missing_extra() else reader
+    """Return the reader of a file, by the end of its name; None for what is not a document."""
+    return _BY_SUFFIX.get(path.suffix.lower())
 
 
-UNREAD_CODE = blocks.SkippedPart("source code (pip install 'ekphory[code]' reads its definitions)")
+UNREAD = {
+    reader: blocks.SkippedPart(f"{reader.name} (pip install 'ekphory[{reader.extra}]' reads it)")
+    for reader in READERS
+}
+"""What is said of documents whose reader lacks its extra."""
 
 
 def is_unread_code(path: Path) -> bool:
     """Whether a file is source code that would be read if `[code]` were installed."""
-    return path.suffix.lower() in CODE_SUFFIXES and find_reader(path) is None
+    return find_reader(path) is SOURCE_CODE and SOURCE_CODE.missing_extra() is not None
 
 
 def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> Generator[set[Path]]:
@@ -167,7 +166,7 @@ def find_documents(
     if root.is_dir():
         yield from _find_in_folder(root, root, exclude)
     else:
-        yield UNREAD_CODE if is_unread_code(root) else DocumentFile(root, root.name)
+        yield _read_or_pass_over(root, root.name)
 
 
 def find_document(
@@ -184,7 +183,8 @@ def find_document(
         return None
     if any(place.is_symlink() for place in (*folders, path)) or not path.is_file():
         return None
-    return DocumentFile(path, "/".join(parts)) if find_reader(path) else None
+    found = _read_or_pass_over(path, "/".join(parts))
+    return found if isinstance(found, DocumentFile) else None
 
 
 def _find_in_folder(root: Path, folder: Path, exclude: blocks.Exclusion) -> Iterator[Found]:
@@ -212,14 +212,15 @@ def _find_file(root: Path, entry: os.DirEntry[str]) -> Iterator[Found]:
     path = Path(entry.path)
     if entry.is_symlink():
         yield blocks.SkippedPart("symbolic link")
-    elif not entry.is_file(follow_symlinks=False):
-        return
-    elif find_reader(path):
-        yield DocumentFile(path, path.relative_to(root).as_posix())
-    elif is_unread_code(path):
-        yield UNREAD_CODE
-    else:
-        yield blocks.SkippedPart(describe_other_kind(path))
+    elif entry.is_file(follow_symlinks=False):
+        yield _read_or_pass_over(path, path.relative_to(root).as_posix())
+
+
+def _read_or_pass_over(path: Path, name: str) -> DocumentFile | blocks.SkippedPart:
+    reader = find_reader(path)
+    if reader is None:
+        return blocks.SkippedPart(describe_other_kind(path))
+    return UNREAD[reader] if reader.missing_extra() else DocumentFile(path, name)
 
 
 def describe_other_kind(path: PurePath) -> str:

@@ -10,7 +10,7 @@ from typing import Literal, cast, get_args
 
 from ekphory import legacy
 from ekphory.documents import tree
-from ekphory.errors import InvalidInput
+from ekphory.errors import InvalidInput, suggest
 from ekphory.importers import source
 from ekphory.importers.text import TEXT_SUFFIXES
 from ekphory.transfer import HEADER_KEY
@@ -60,10 +60,11 @@ def choose_format(path: Path, wanted: str | None) -> Format:
     Raises:
         InvalidInput: The path is missing or empty, the format is unknown, cannot be found out, or
             is not what the path looks like.
-        MissingExtra: It is source code as documents, and `[code]` is not installed.
+        MissingExtra: It is one document, and what reads it is not installed.
     """
     if wanted is not None and wanted not in FORMATS:
-        raise InvalidInput("format", wanted, "unknown format", f"Use one of {', '.join(FORMATS)}.")
+        remedy = f"{suggest(wanted, FORMATS)}Use one of {', '.join(FORMATS)}."
+        raise InvalidInput("format", wanted, "unknown format", remedy)
     _check_content(path)
     if wanted == "documents" or (wanted is None and _is_named_like_documents(path)):
         _check_documents(path)
@@ -94,17 +95,18 @@ def find_look(path: Path) -> Look:
 
 
 def _is_named_like_documents(path: Path) -> bool:
-    return (
-        not source.conversation_files(path) if path.is_dir() else tree.find_reader(path) is not None
-    )
+    if path.is_dir():
+        return not source.conversation_files(path)
+    return tree.find_reader(path) is not None and not tree.is_unread_code(path)
 
 
 def _check_documents(path: Path) -> None:
     if path.is_dir():
         return
-    if tree.is_unread_code(path) and (missing := tree.SOURCE_CODE.missing_extra()):
+    reader = tree.find_reader(path)
+    if reader is not None and (missing := reader.missing_extra()):
         raise missing
-    if tree.find_reader(path) is None:
+    if reader is None:
         raise InvalidInput("path", str(path), "not a document", f"Give a folder, or a {_KNOWN}.")
     if path.suffix.lower() in TEXT_SUFFIXES and _opens_like_an_export(path):
         look = find_look(path)
@@ -127,10 +129,6 @@ def _check_content(path: Path) -> None:
     if not path.exists():
         raise InvalidInput("path", str(path), "no such file or folder", "Check the path.")
     if path.is_dir() and not source.conversation_files(path) and not _holds_documents(path):
-        if tree.UNREAD_CODE in tree.find_documents(path) and (
-            missing := tree.SOURCE_CODE.missing_extra()
-        ):
-            raise missing
         problem = "the folder holds no document and no conversations.json"
         remedy = f"Give a folder with a {_KNOWN}, an unpacked export, or a file."
         raise InvalidInput("path", str(path), problem, remedy)
@@ -139,7 +137,10 @@ def _check_content(path: Path) -> None:
 
 
 def _holds_documents(path: Path) -> bool:
-    return any(isinstance(found, tree.DocumentFile) for found in tree.find_documents(path))
+    return any(
+        isinstance(found, tree.DocumentFile) or found in tree.UNREAD.values()
+        for found in tree.find_documents(path)
+    )
 
 
 def _choose_by_name(path: Path, look: Look) -> Format | None:

@@ -274,7 +274,6 @@ def import_documents(
     Raises:
         InvalidInput: An option cannot be used.
         ScopeError: The memory is bound to a session; each document is one of its own.
-        MissingExtra: None of the documents can be read without `[docs]`.
         ImportInterrupted: Ctrl-C was pressed.
     """
     root = Path(path).resolve()
@@ -505,7 +504,6 @@ class _Import:
             else:
                 place, problem = found
                 self._tally.fail(Unreadable(place, "folder", problem.message))
-        _refuse_if_all_need_more(files)
         return files
 
     def _find_below(self, path: Path) -> list[tree.DocumentFile]:
@@ -533,16 +531,3 @@ def _check(scope: Scope, options: DocumentOptions) -> None:
     # What every passage will hold is checked once, before anything is read.
     sample = {"text": "-", "pool": options.pool, "session": options.name}
     make_draft(sample, scope=scope, now=now_utc())
-
-
-def _refuse_if_all_need_more(files: list[tree.DocumentFile]) -> None:
-    """Raise where no document can be read; where some can, the others are told of one by one."""
-    first: MissingExtra | None = None
-    for file in files:
-        reader = tree.find_reader(file.path)
-        missing = None if reader is None else reader.missing_extra()
-        if missing is None:
-            return
-        first = first or missing
-    if first is not None:
-        raise first

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ekphory.capture import clean_records
-from ekphory.documents.tree import UNREAD_CODE, is_unread_code
+from ekphory.documents.tree import is_unread_code
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.importers.chats import read_chatgpt, read_claude
 from ekphory.importers.detect import Format, choose_format
@@ -97,7 +97,7 @@ def import_path(
 
     Raises:
         InvalidInput: The path is missing, empty, or not in the format.
-        MissingExtra: A folder holds nothing but source code, and `[code]` is not installed.
+        MissingExtra: It is one document, and what reads it is not installed.
         ScopeError: The memory is bound to a scope that no record of the first chunk fits, such as
             one session where the input has its own; nothing was written.
         ImportInterrupted: Ctrl-C was pressed.
@@ -118,7 +118,8 @@ def import_path(
     with failures_file(source, failures_path) as failures:
         tally = Tally(failures)
         if is_unread_code(source):
-            tally.leave_out(UNREAD_CODE.reason)
+            reads = "pip install 'ekphory[code]' reads them"
+            tally.leave_out(f"definitions of source code ({reads})")
         selected = (conversation, memory.scope.project)
         records = _read_records(source, chosen, selected, tally.leave_out)
         return _run(_Target(memory, chosen, tally), records, tell)

@@ -39,6 +39,10 @@ def test_its_representation_is_one_line(result):
     assert repr(EMPTY) == "<SearchResult: no hits>"
 
 
+def test_the_representation_of_a_hit_is_one_line(result):
+    assert repr(result[0]) == "<Hit 0.75 'text of a', id='a'>"
+
+
 def test_it_is_plain_data(result):
     data = json.loads(json.dumps(result.to_dict()))
     assert list(data) == ["hits", "abstained", "order"]

@@ -14,7 +14,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo
 
-from ekphory.errors import InvalidInput
+from ekphory.errors import InvalidInput, shorten
 
 MemoryType = Literal["episodic", "semantic", "procedural", "unknown"]
 TimeUse = Literal["boost", "filter", "ignore"]
@@ -188,6 +188,10 @@ class Hit:
     memory: MemoryRecord
     superseded_by: str | None = None
     since: datetime | None = None
+
+    def __repr__(self) -> str:
+        """Show score, text and id on a line."""
+        return f"<Hit {self.score:.2f} {shorten(self.text)}, id={shorten(self.id)}>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,13 @@ def test_explain_draws_the_stages_and_the_raw_scores(kitchen):
     assert header.split() == [*names.split(), "id"]
 
 
+def test_explain_and_pipeline_show_count_the_same_stages(kitchen):
+    shown = kitchen.run("pipeline", "show", "balanced").stdout
+    told = kitchen.run("search", "the sink", "--explain").stdout
+    assert "preset balanced: 17 stages" in shown
+    assert "preset balanced: 17 stages, " in told
+
+
 def test_nothing_found_is_an_empty_result_and_no_error(ekphory):
     ekphory.run("add", "The oven is broken", "--project", "kitchen")
     search = ("search", "oven", "--project", "garden")

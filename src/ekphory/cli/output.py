@@ -259,7 +259,8 @@ _STATUS_STYLE = {"ran": "", "skipped": "dim", "degraded": "yellow"}
 
 def make_stage_table(trace: Trace) -> Table:
     """Draw the stages in the order in which they ran, a line each."""
-    title = f"preset {trace.preset}: {len(trace.stages)} stages, {trace.milliseconds:.1f} ms"
+    of_preset = sum(stage.number > 0 for stage in trace.stages)
+    title = f"preset {trace.preset}: {of_preset} stages, {trace.milliseconds:.1f} ms"
     columns = [number_column("#"), word_column("stage"), number_column("in → out")]
     columns += [number_column("ms"), word_column("status"), Column("what it did", overflow="fold")]
     table = make_table(title, *columns)

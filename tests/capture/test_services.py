@@ -95,12 +95,12 @@ def test_a_capture_asks_the_services_that_the_environment_names(
 
 
 def test_a_secret_is_not_sent_to_a_service(memory, read_as, service, monkeypatch):
-    text = "the wifi password is hedgehog-Lamp-91"
-    read_as({"the wifi password is [redacted]": reading("fact")})
+    text = "the wifi password for guests is hedgehog-Lamp-91"
+    read_as({"the wifi password for guests is [redacted]": reading("fact")})
     monkeypatch.setenv("EKPHORY_ENTITY_URL", service.host)
     service.replies = [says([])]
     memory.capture(said(text))
-    assert service.bodies == [{"inputs": "the wifi password is [redacted]"}]
+    assert service.bodies == [{"inputs": "the wifi password for guests is [redacted]"}]
 
 
 def test_a_capture_of_which_the_service_failed_writes_nothing(

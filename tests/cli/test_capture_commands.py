@@ -31,6 +31,13 @@ def test_a_transcript_is_captured_without_its_secret(ekphory, transcript):
     assert "hedgehog" not in listed
 
 
+def test_a_transcript_that_is_captured_again_tells_what_is_known(ekphory, transcript):
+    first = ekphory.run("capture", str(transcript), "--project", "home")
+    assert "2 new memories of 4 messages" in first.stdout
+    again = ekphory.run("capture", str(transcript), "--project", "home")
+    assert "0 new memories of 4 messages, 2 known already" in again.stdout
+
+
 def test_hooks_know_what_was_captured_by_hand(ekphory, transcript):
     ekphory.run("capture", str(transcript), "--project", "home", "--session", "s1")
     state = HookState(ekphory.store)
@@ -60,7 +67,7 @@ def test_a_file_without_messages_is_refused(ekphory, tmp_path):
 def test_a_transcript_of_another_form_is_read(ekphory, tmp_path, write):
     write(tmp_path / "t.json")
     report = ekphory.json("capture", str(tmp_path / "t.json"), "--review")
-    assert set(report) == {"kept", "dropped", "redactions", "steering"}
+    assert set(report) == {"kept", "dropped", "redactions", "steering", "added"}
 
 
 def test_hooks_are_installed_shown_and_removed(ekphory, tmp_path):

@@ -37,7 +37,7 @@ from ekphory.models import captures
 from ekphory.models.chat import Chat
 from ekphory.prompting.injection import find_injection
 from ekphory.scope import Scope
-from ekphory.types import DEFAULT_POOL, MemoryType, Scalar, is_storable, now_utc
+from ekphory.types import DEFAULT_POOL, MemoryType, Scalar, WriteReport, is_storable, now_utc
 from ekphory.write import Draft, add_drafts, make_draft
 
 LEAST_STEERING = 0.2
@@ -93,12 +93,14 @@ class CaptureReport:
         dropped: Messages that are in no memory's evidence, by their places from 0.
         redactions: How many secrets were cut out.
         steering: Messages that try to steer a model, which are dropped too.
+        added: How many of the memories are new; the others were there already.
     """
 
     kept: tuple[Captured, ...]
     dropped: tuple[int, ...]
     redactions: int
     steering: tuple[int, ...]
+    added: int = 0
 
 
 def capture(  # noqa: PLR0913  where it goes, and how it is read
@@ -145,13 +147,14 @@ def capture(  # noqa: PLR0913  where it goes, and how it is read
         if each.place >= since and _is_kept(each, reader)
     ]
     drafts = _make_drafts(scope, chosen, session=session, source=source)
-    found = _write(engine, scope, drafts, chosen, labels=labels, chat=chat)
+    found, added = _write(engine, scope, drafts, chosen, labels=labels, chat=chat)
     used = {place for each in found for place in each.evidence}
     return CaptureReport(
         kept=tuple(found),
         dropped=tuple(place for place in range(since, len(given)) if place not in used),
         redactions=redactions,
         steering=tuple(each.place for each in read if each.place >= since and each.steers),
+        added=added,
     )
 
 
@@ -363,11 +366,14 @@ def _is_kept(each: _Read, reader: captures.CaptureReader) -> bool:
 
 
 def _has_words(text: str) -> bool:
-    """Return whether a message says something, beside a secret that was cut out of it."""
+    """Return whether a message says something, beside a secret that was cut out of it.
+
+    One word more names what the secret is for ("the staging password is").
+    """
     words = _WORDS.findall(text.replace(REDACTED, " ").replace("’", "'").casefold())
     if REDACTED not in text:
         return bool(text.strip())
-    return any(word not in _phrases().empty_words for word in words)
+    return sum(word not in _phrases().empty_words for word in words) > 1
 
 
 _WORDS = re.compile(r"\w+(?:'\w+)*")
@@ -490,7 +496,8 @@ def _write(
     *,
     labels: Sequence[str],
     chat: Chat | None,
-) -> list[Captured]:
+) -> tuple[list[Captured], int]:
+    """Write what is not there yet; return all memories, and how many of them are new."""
     said = [draft.record.text for draft in drafts]
     fitting = services.find_labels(said, labels, services.configured_label_scorer(read_settings()))
     sentences = [None] * len(said) if chat is None else services.write_sentences(said, chat)
@@ -500,7 +507,8 @@ def _write(
     ]
     there = _find_captured(engine, scope, drafts, chosen)
     new = [draft for draft, known in zip(finished, there, strict=True) if known is None]
-    written = iter(add_drafts(engine, scope, new).ids if new else ())
+    report = add_drafts(engine, scope, new) if new else WriteReport(0, 0, [])
+    written = iter(report.ids)
     kept = []
     for each, its_labels, known in zip(chosen, fitting, there, strict=True):
         memory_id = known or next(written)
@@ -517,7 +525,7 @@ def _write(
                 evidence=each.evidence,
             )
         )
-    return kept
+    return kept, report.added
 
 
 def _find_captured(

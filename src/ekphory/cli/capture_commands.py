@@ -74,12 +74,12 @@ def capture(
                 labels=tuple(label or ()),
             )
         _note_captured(where, messages)
-    shown = make_table(
-        f"{len(report.kept)} of {len(messages)} messages are worth remembering"
-        if review
-        else f"{len(report.kept)} memories of {len(messages)} messages",
-        *_columns("class", "text", "names"),
-    )
+    title = f"{report.added} new memories of {len(messages)} messages"
+    if review:
+        title = f"{len(report.kept)} of {len(messages)} messages are worth remembering"
+    elif known := len(report.kept) - report.added:
+        title += f", {known} known already"
+    shown = make_table(title, *_columns("class", "text", "names"))
     for each in report.kept:
         names = ", ".join(entity.text for entity in each.entities)
         shown.add_row(each.class_, each.text, names)

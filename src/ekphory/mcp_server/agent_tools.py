@@ -269,7 +269,7 @@ def _capture(memory: Memory, given: CaptureArguments) -> tool.Answered:
         CapturedMemory(id=each.id, kind=each.class_, evidence=list(each.evidence))
         for each in report.kept
     ]
-    told = f"{len(kept):,} memories of {len(messages):,} messages."
+    told = f"{len(kept):,} memories of {len(messages):,} messages, {report.added:,} of them new."
     return tool.Answered(CapturedMemories(kept=kept, redactions=report.redactions), (told,))
 
 

@@ -81,6 +81,8 @@ class CaptureAnswer(BaseModel):
     dropped: list[int]
     redactions: int
     steering: list[int]
+    added: int
+    """How many of the memories are new."""
 
 
 def show_capture(report: CaptureReport, place: Place, uids: Uids) -> CaptureAnswer:
@@ -94,6 +96,7 @@ def show_capture(report: CaptureReport, place: Place, uids: Uids) -> CaptureAnsw
         dropped=list(report.dropped),
         redactions=report.redactions,
         steering=list(report.steering),
+        added=report.added,
     )
 
 

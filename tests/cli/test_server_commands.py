@@ -6,7 +6,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from ekphory.cli.server_commands import create_key, list_keys, revoke_key
+from ekphory.cli.options import OutputOptions
+from ekphory.cli.server_commands import create_key, list_keys, print_listening, revoke_key
+from ekphory.server.serving import Listening
 
 
 @pytest.fixture
@@ -45,6 +47,23 @@ def test_a_key_is_made_listed_without_itself_and_revoked(keys):
 )
 def test_what_cannot_be_done_is_told(keys, words, said):
     assert keys(*words, code=1)["error"]["message"].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("project", "named"),
+    [("", '"project_id": "default"'), ("home", '"project_id": "home"')],
+)
+def test_what_a_server_says_to_try_is_where_the_command_line_writes(
+    capsys, monkeypatch, project, named
+):
+    monkeypatch.setenv("EKPHORY_PROJECT", project)
+    print_listening(OutputOptions(), Listening("http://h:1", "./store", needs_key=False))
+    assert capsys.readouterr().out.count(f'{{"org_id": "default", {named}, ') == 2
+
+
+def test_what_a_server_with_a_key_says_to_try_names_no_project(capsys):
+    print_listening(OutputOptions(), Listening("http://h:1", "./store", needs_key=True))
+    assert "project_id" not in capsys.readouterr().out
 
 
 WITHOUT_THE_SDK = """

@@ -66,12 +66,15 @@ def test_a_project_that_does_not_exist_is_not_found(served):
     told = (404, f"There is no project 'ap' of organisation 'acme'. {where}")
     for path in ("/memories/search", "/memories/list", "/inspect/search", "/inspect/outline"):
         assert served.refusal(path, asked) == told
+    for path in ("/projects/get", "/projects/delete", "/projects/episode_count/get"):
+        assert served.refusal(path, {"org_id": "acme", "project_id": "ap"}) == told
 
 
 def test_an_empty_project_says_how_to_fill_it(served):
     served.answer("/projects", {"org_id": "acme", "project_id": "new"}, status=201)
     empty = {"org_id": "acme", "project_id": "new"}
-    for path, asked in (("/memories/search", {"query": "", **empty}), ("/memories/list", empty)):
+    for path in ("/memories/search", "/memories/list", "/projects/episode_count/get"):
+        asked = empty | {"query": ""} if path == "/memories/search" else empty
         hint = served.answer(path, asked)["hint"]
         assert hint.startswith("Project 'new' of organisation 'acme' holds no memories yet.")
     served.answer("/projects/delete", {"org_id": "acme", "project_id": "new"}, status=204)

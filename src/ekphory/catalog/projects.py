@@ -80,7 +80,10 @@ class Projects:
         """
         found = self.find(org, project)
         if found is None:
-            raise NotThere("Project does not exist")
+            raise NotThere(
+                f"There is no project {project!r} of organisation {org!r}. "
+                "POST /api/v2/projects/list lists those that there are."
+            )
         return found
 
     def all(self) -> list[Project]:

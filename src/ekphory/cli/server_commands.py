@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from ekphory.cli.output import print_json
 from ekphory.cli.transfer_commands import print_import_report
 from ekphory.config import read_settings
 from ekphory.errors import InvalidInput, MissingExtra
-from ekphory.scope import Scope
+from ekphory.scope import DEFAULT_NAME, Scope
 from ekphory.types import to_plain_data
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ _PACKAGES = ("fastapi", "openapi_ui_bundles", "prometheus_client", "uvicorn")
 _TRY = """\
 try it:
   curl {url}/api/v2/memories{key} -H 'Content-Type: application/json' \\
-    -d '{{"messages": [{{"content": "I like pizza"}}]}}'
+    -d '{{{place}"messages": [{{"content": "I like pizza"}}]}}'
   curl {url}/api/v2/memories/search{key} -H 'Content-Type: application/json' \\
-    -d '{{"query": "What do I like to eat?"}}'
+    -d '{{{place}"query": "What do I like to eat?"}}'
 """
 _PAGES = "look: {url}/inspect   docs: {url}/docs   stop: Ctrl-C"
 _PAGES_OF_CLUSTER = "metrics: {url}/metrics   stop: Ctrl-C"
@@ -163,10 +164,18 @@ def make_server_options(served: ServedStore, load: LoadOptions) -> ServerOptions
 
 
 def print_listening(output: OutputOptions, listening: Listening, *, pages: str = _PAGES) -> None:
-    """Tell where a server listens, how to try it, and which pages it has."""
-    key = " -H 'Authorization: Bearer ek_…'" if listening.needs_key else ""
+    """Tell where a server listens, how to try it, and which pages it has.
+
+    Without a key, it is tried where the command line writes; a key may have a place of its own.
+    """
+    key, place = " -H 'Authorization: Bearer ek_…'", ""
+    if not listening.needs_key:
+        own = read_settings()
+        named = {"org_id": own.org or DEFAULT_NAME, "project_id": own.project or DEFAULT_NAME}
+        key, place = "", f"{json.dumps(named)[1:-1]}, "
     shown = f"ekphory serves {listening.store} on {listening.url}\n"
-    print_result(output, listening, shown + (_TRY + pages).format(url=listening.url, key=key))
+    tried = (_TRY + pages).format(url=listening.url, key=key, place=place)
+    print_result(output, listening, shown + tried)
 
 
 @contextmanager

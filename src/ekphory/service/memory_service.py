@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from ekphory.catalog.access_keys import AccessKeys
-from ekphory.catalog.database import AlreadyThere, Database, NotThere
+from ekphory.catalog.database import AlreadyThere, Database
 from ekphory.catalog.extraction import Consolidations, ExtractionQueue
 from ekphory.catalog.projects import EpisodicSwitches, Project, Projects, StoredTrace, Traces
 from ekphory.errors import InvalidInput
@@ -252,10 +252,7 @@ class MemoryService:
         Raises:
             NotThere: There is none of that name.
         """
-        found = self.find_project(place)
-        if found is None:
-            raise NotThere("Project does not exist")
-        return found
+        return self.find_project(place) or self.projects.get(*place.owner)
 
     def switch_parts(self, place: Place, changes: Mapping[str, bool | None]) -> None:
         """Switch parts of episodic memory on or off; None leaves one as it is.

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from ekphory.catalog.access_keys import Rights
-from ekphory.catalog.database import NotThere
 from ekphory.server.auth import Caller
 from ekphory.server.options import Limits
 from ekphory.server.request_log import Metrics
@@ -81,12 +80,8 @@ def existing_place(request: InProject, service: MemoryService, caller: Caller) -
         NotThere: There is no such project.
     """
     place = caller.place_of(request, "read")
-    named = request.model_fields_set & InProject.model_fields.keys()
-    if named and service.find_project(place) is None:
-        raise NotThere(
-            f"There is no project {place.project!r} of organisation {place.org!r}. "
-            "POST /api/v2/projects/list lists those that there are."
-        )
+    if request.model_fields_set & InProject.model_fields.keys():
+        service.get_project(place)
     return place
 
 

@@ -87,6 +87,7 @@ class EpisodeCount(BaseModel):
     """How many episodes a project holds."""
 
     count: int
+    hint: str | None = None
 
 
 # Which parts of episodic memory a project uses.
@@ -603,12 +604,13 @@ def delete_project(request: ProjectName, service: TheService, caller: TheAdmin) 
     service.delete_project(caller.place(request.org_id, request.project_id, "admin"))
 
 
-@projects_router.post("/episode_count/get", responses=NOT_THERE)
+@projects_router.post("/episode_count/get", responses=NOT_THERE, response_model_exclude_none=True)
 def get_episode_count(request: ProjectName, service: TheService, caller: TheReader) -> EpisodeCount:
     """Count the episodes of a project."""
     place = caller.place(request.org_id, request.project_id, "read")
     service.get_project(place)
-    return EpisodeCount(count=service.episodes.count(place))
+    count = service.episodes.count(place)
+    return EpisodeCount(count=count, hint=None if count else _NOTHING_YET.format(place))
 
 
 def _show_project(project: Project) -> ProjectAnswer:

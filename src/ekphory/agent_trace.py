@@ -397,6 +397,11 @@ class RetrievalTrace:
         return self._ending.confidence
 
     @property
+    def is_doubtful(self) -> bool:
+        """Whether the evidence is not held to be enough; False where nobody said."""
+        return self.confidence_score is not None and not self._ending.sufficient
+
+    @property
     def chain_probability(self) -> float | None:
         """The same where memories were followed; None after one lookup."""
         return self.confidence_score if self._all(HopResolved) else None

@@ -208,6 +208,19 @@ def test_the_chain_is_shown_search_by_search_and_hop_by_hop_and_written_as_event
     assert (kinds[0], kinds[-1]) == ("session_started", "orchestration_completed")
 
 
+def test_what_likely_does_not_answer_is_told_as_such(told):
+    lines = told.run("ask", "What is the capital of Peru?", "--provider", "local").stdout
+    assert "? What is the capital of Peru?" in lines
+    assert "✓ What is the capital of Peru?" not in lines
+    assert "\nWhat was found likely does not answer the question.\n" in lines
+    assert "likely does not answer" not in told.run(*ASK).stdout
+
+
+def test_asking_where_nothing_is_names_the_scope(told):
+    said = told.run("ask", "Where is it?", "--provider", "local", "--project", "garden").stderr
+    assert said == "No memory matches. There are none of project='garden' in this store.\n"
+
+
 def test_json_has_the_retrieval_trace(told):
     found = told.json(*ASK, "--stage-results", "trace")
     assert found["retrieval_trace"]["selected_agent"] == "coq"

@@ -327,7 +327,7 @@ def format_event(event: agent_trace.AgentEvent) -> Text | None:
 
 def format_hop(hop: agent_trace.HopResolved | agent_trace.StageResult) -> Text:
     """Return a resolved hop: what was looked for, what was found, how sure it is, and where."""
-    shown = Text("✓ ", style="green" if hop.confidence >= 0.5 else "yellow")
+    shown = Text("✓ ", style="green") if hop.confidence >= 0.5 else Text("? ", style="yellow")
     shown.append(make_printable(hop.query))
     if hop.answer:
         shown.append(" → ")

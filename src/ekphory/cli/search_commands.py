@@ -29,6 +29,7 @@ from ekphory.types import SupersededUse, TimeUse
 
 if TYPE_CHECKING:
     from ekphory.memory import Memory
+    from ekphory.search import SearchResult
     from ekphory.store.protocol import Order
 
 _FilterOption = Annotated[
@@ -117,8 +118,7 @@ def search(
     if result.hits:
         console.print(make_hit_table(result.hits))
     else:
-        reason = "reaches --min-score" if result.abstained else "matches"
-        message_console().print(f"No memory {reason}.{hint}")
+        _tell_nothing(result, hint)
     if show.explain:
         console.print()
         console.print(make_stage_table(result.trace))
@@ -181,6 +181,7 @@ def ask(
         result = memory.search(
             question, **asked.arguments(), agent_mode=True, agent_options=options
         )
+        hint = "" if result.hits else _hint_at_nothing(memory)
     trace = result.retrieval_trace
     if agent.events is not None and trace is not None:
         agent.events.write_text("\n".join(json_lines(trace.events)) + "\n", encoding="utf-8")
@@ -195,7 +196,9 @@ def ask(
     if result.hits:
         console.print(make_hit_table(result.hits))
     else:
-        message_console().print("No memory matches.")
+        _tell_nothing(result, hint)
+    if result.hits and trace is not None and trace.is_doubtful:
+        console.print("What was found likely does not answer the question.", style="yellow")
     if trace is not None:
         console.print(format_ending(trace))
 
@@ -228,6 +231,11 @@ def list_memories(
     shown = f"{offset + 1:,} to {end:,} of {total:,}" if page else f"None shown of {total:,}"
     more = f"; go on with --offset {end}" if page and end < total else ""
     message_console().print(f"{shown} memories{more}.{hint}", style="dim")
+
+
+def _tell_nothing(result: SearchResult, hint: str) -> None:
+    reason = "reaches --min-score" if result.abstained else "matches"
+    message_console().print(f"No memory {reason}.{hint}")
 
 
 def _hint_at_nothing(memory: Memory) -> str:

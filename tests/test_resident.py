@@ -2,19 +2,23 @@
 
 import json
 import os
+import select
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from tests.mcp_server.lines import Lines, request
 
 from ekphory import resident
+from ekphory.daemon import Daemon
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -145,6 +149,11 @@ def test_other_settings_run_alone(running):
     assert running.status()["stores"] == []
 
 
+def test_another_version_runs_alone(running):
+    request = {"run": ["list"], "version": "0.0.1", "settings": resident.hash_settings()}
+    assert resident.ask(request, seconds=10) == {"alone": True}
+
+
 def test_the_callers_scope_holds(running):
     running.add("Bruno likes tea", EKPHORY_PROJECT="bruno")
     assert running.search("who likes tea?", EKPHORY_PROJECT="bruno") == ["Bruno likes tea"]
@@ -266,6 +275,55 @@ def test_a_request_that_is_too_large_is_not_taken(running):
         connection.sendall((resident.MOST_BYTES + 1).to_bytes(4, "big"))
         assert connection.recv(1) == b""
     assert running.status()["running"]
+
+
+AS_ANOTHER_USER = """
+import socket, sys
+connection = socket.socket(socket.AF_UNIX)
+connection.connect(sys.argv[1])
+connection.recv(1)
+"""
+
+
+OTHERS_PYTHON = shutil.which("python3", path="/usr/bin")
+
+
+@pytest.mark.skipif(
+    OTHERS_PYTHON is None or os.getuid() != 0, reason="needs root and a Python that all may run"
+)
+def test_another_user_is_told_from_the_own_one(home):
+    home.path.chmod(0o755)
+    path = home.path / "open.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        path.chmod(0o666)
+        listener.listen()
+        command = [OTHERS_PYTHON, "-c", AS_ANOTHER_USER, str(path)]
+        stranger = subprocess.Popen(command, user=65534, group=65534, cwd="/")
+        connection, _ = listener.accept()
+        with connection, pytest.raises(resident.NoResident, match="belongs to user 65534"):
+            resident.check_peer(connection)
+        assert stranger.wait(timeout=30) == 0
+
+
+def test_more_than_thirty_two_requests_at_once_run_alone(home):
+    resident.make_socket_folder()
+    served = Daemon(Path(resident.find_socket()), clock=time.monotonic)
+    serving = threading.Thread(target=served.serve)
+    serving.start()
+    home.wait_until_running()
+    with ExitStack() as opened:
+        with served._turn:
+            asked = [opened.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(33)]
+            for connection in asked:
+                connection.connect(resident.find_socket())
+                resident.send(connection, {"release": "none"})
+            (refused,), _, _ = select.select(asked, [], [], 60)
+            assert resident.receive(refused) == {"alone": True}
+        asked.remove(refused)
+        assert [resident.receive(each) for each in asked] == [{"released": True}] * 32
+    home.stop()
+    serving.join(timeout=60)
 
 
 def test_it_ends_when_nothing_is_asked(home):

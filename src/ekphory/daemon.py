@@ -209,7 +209,7 @@ class Daemon:
         }
 
     def _run(self, request: Mapping[str, Any], connection: socket.socket) -> Mapping[str, Any]:
-        if request["settings"] != self._settings:
+        if request.get("version") != __version__ or request["settings"] != self._settings:
             return _ALONE
         store = str(request["store"]) or default_store()
         mine = resident.identify(store)

@@ -439,6 +439,7 @@ def _request(arguments: Sequence[str]) -> dict[str, Any]:
         raise NoResident("a store on object storage is opened with the caller's own credentials")
     return {
         "run": list(arguments),
+        "version": __version__,
         "settings": hash_settings(),
         "store": store,
         "identity": identify(store) if store else None,

@@ -172,6 +172,15 @@ def read_from(master):
         return b""  # so Linux says that nobody holds the terminal any more
 
 
+@pytest.mark.slow
+@posix_only
+def test_an_import_shows_how_many_of_how_many_and_how_many_a_second(ekphory, tmp_path):
+    words = ["import", many(tmp_path, 600)]
+    shown = on_a_terminal(ekphory, f"from ekphory.cli.app import app; app({words!r})", typed=b"")
+    plain = re.sub(rb"\x1b\[[\d;?]*[a-zA-Z]", b"", shown)
+    assert re.search(rb"records .* 600/600 [\d,]+/s \d:\d\d:\d\d left", plain)
+
+
 @pytest.mark.long
 @posix_only
 def test_on_a_terminal_forgetting_several_asks_first(session):

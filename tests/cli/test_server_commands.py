@@ -61,6 +61,11 @@ def test_what_a_server_says_to_try_is_where_the_command_line_writes(
     assert capsys.readouterr().out.count(f'{{"org_id": "default", {named}, ') == 2
 
 
+def test_a_server_says_where_its_inspector_is(capsys):
+    print_listening(OutputOptions(), Listening("http://h:1", "./store", needs_key=False))
+    assert "look: http://h:1/inspect " in capsys.readouterr().out
+
+
 def test_what_a_server_with_a_key_says_to_try_names_no_project(capsys):
     print_listening(OutputOptions(), Listening("http://h:1", "./store", needs_key=True))
     assert "project_id" not in capsys.readouterr().out

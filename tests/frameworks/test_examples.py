@@ -37,6 +37,24 @@ def test_an_example_runs_and_finds_what_answers(capsys, monkeypatch, tmp_path, n
     assert all(part in line for part, line in zip(SHOWN[name], shown, strict=True))
 
 
+@pytest.mark.slow
+def test_a_mirrored_folder_loses_what_is_gone(capsys, monkeypatch, tmp_path):
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "fence.md").write_text("The fence is green.\n")
+    (notes / "door.md").write_text("The door is red.\n")
+    command = ["mirror_folder.py", str(notes), "--store", str(tmp_path / "store"), "--prune"]
+    monkeypatch.setattr(sys, "argv", command)
+    for gone in (None, "door.md"):
+        if gone:
+            (notes / gone).unlink()
+        runpy.run_path(str(EXAMPLES / "mirror_folder.py"), run_name="__main__")
+    assert capsys.readouterr().out.splitlines() == [
+        "2 added, 0 forgotten, 0 already there",
+        "0 added, 1 forgotten, 1 already there",
+    ]
+
+
 @pytest.mark.parametrize(
     ("hook", "framework", "extra"),
     [

@@ -108,6 +108,12 @@ def test_what_is_not_offered_says_why(memory):
         memory.chat("x")
 
 
+def test_the_clients_of_the_hosted_service_are_refused_by_name():
+    with pytest.raises(ImportError, match="Import Memory, which asks none"):
+        from ekphory.frameworks.mem0 import MemoryClient  # noqa: F401
+    assert not hasattr(ours, "Project")
+
+
 def test_no_language_model_is_taken_to_add_with(store_path):
     async def use():
         async with ours.AsyncMemory(path=store_path, embedder=HashEmbedder()) as memory:

@@ -139,6 +139,20 @@ def test_memories_are_found_by_text_and_session_and_the_address_keeps_that(inspe
     assert "courtyard" in view.locator(".memory").inner_text()
 
 
+def test_memories_are_chosen_by_user_and_source(inspector, demo):
+    with demo.service.memory(DEMO) as memory:
+        kept = {"text": "The kettle whistles", "session": "kettle"}
+        memory.add_many([kept | {"user": "otto"}, kept | {"user": "ines", "source": "letter"}])
+    inspector.page.goto(f"{demo.url}/inspect#/memories?session=kettle")
+    view = inspector.page.locator("#memories")
+    view.get_by_text("1–2 of 2").wait_for()
+    view.get_by_label("User").select_option("ines")
+    view.get_by_text("1–1 of 1").wait_for()
+    view.get_by_label("Source").select_option("letter")
+    view.get_by_text("1–1 of 1").wait_for()
+    assert inspector.page.url.endswith("session=kettle&user=ines&source=letter")
+
+
 def test_a_memory_is_changed_forgotten_and_taken_back(inspector, demo):
     with demo.service.memory(DEMO) as memory:
         memory.add("The bike is red", id="bike", session="garage")

@@ -65,6 +65,15 @@ def test_every_verb_can_be_asked_for_over_a_server():
     assert {name for name in verbs if not name.startswith("_")} == {*VERBS, *NOT_ASKED}
 
 
+def test_nothing_in_a_scope_that_holds_nothing_comes_with_a_hint(both, server):
+    scope = {"org": "home", "project": "nowhere"}
+    for verb, arguments in (("search", {"query": "tea"}), ("list", {}), ("count", {})):
+        body = {"scope": scope, "arguments": arguments}
+        answer = server.client.post(f"/api/v1/memory/{verb}", json=body).json()
+        told = "There is no memory of org='home', project='nowhere' in this store."
+        assert answer["hint"].startswith(told)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -45,6 +45,22 @@ from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.scope import SCOPE_FIELDS, Scope
 from ekphory.types import DEFAULT_POOL, MemoryRecord, now_utc
 
+_HOSTED = ("MemoryClient", "AsyncMemoryClient")
+
+
+def __getattr__(name: str) -> object:
+    """Refuse mem0's clients of its hosted service, with the reason.
+
+    Raises:
+        ImportError: It is asked for one of them.
+        AttributeError: There is nothing of that name.
+    """
+    if name in _HOSTED:
+        own = name.removesuffix("Client")
+        raise ImportError(f"{name} asks mem0's hosted service. Import {own}, which asks none")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A text that the user said, a message, or a list of messages."""
 

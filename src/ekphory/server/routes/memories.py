@@ -542,7 +542,8 @@ def get_trace(
 
 _NOTHING_YET = (
     "Project {0.project!r} of organisation {0.org!r} holds no memories yet. Add some with "
-    "POST /api/v2/memories, or import files and chats with `ekphory import`."
+    "POST /api/v2/memories, or import files and chats with `ekphory import`. "
+    "POST /api/v2/projects/list lists the projects that there are."
 )
 
 

@@ -93,6 +93,7 @@ _WRITING: tuple[Callable[..., object], ...] = (
     *(Memory.learn_mistake, Memory.add_rule, Memory.promote, Memory.update, Memory.forget),
     *(Memory.supersede, Memory.unsupersede),
 )
+_FINDING = (Memory.search, Memory.list, Memory.count)
 _CONCERNING_ALL = (Memory.health, Memory.repair, Memory.verify)
 VERBS: Mapping[str, Verb] = {
     verb.do.__name__.lstrip("_"): verb
@@ -125,6 +126,7 @@ class Returned(BaseModel):
     """What the verb returned; a dataclass as an object of its fields."""
 
     result: Any
+    hint: str | None = Field(default=None, description="What to do where the scope holds nothing.")
 
 
 def _serve(verb: Verb) -> Callable[..., Response]:
@@ -137,10 +139,11 @@ def _serve(verb: Verb) -> Callable[..., Response]:
         with service.open(scope) as memory:
             _check_arguments(verb.do, call.arguments)
             result = verb.do(memory, **call.arguments)
+            hint = _hint_at_nothing(memory, verb, result)
         if isinstance(result, Response):
             return result
         _measure(result, metrics)
-        content = json.dumps({"result": to_plain_data(result)})
+        content = json.dumps({"result": to_plain_data(result)} | hint)
         return Response(content, media_type="application/json")
 
     return answer
@@ -171,6 +174,15 @@ def _bind(scope: Scope, verb: Verb, caller: Caller) -> Scope:
     if any(getattr(scope, name) not in (None, value) for name, value in bound.items()):
         raise NotPermitted("The key is bound to another organisation or project.")
     return replace(scope, **bound)
+
+
+def _hint_at_nothing(memory: Memory, verb: Verb, result: object) -> dict[str, str]:
+    """Return what to do where nothing was found because the scope holds nothing; else nothing."""
+    if verb.do not in _FINDING or result or memory.count():
+        return {}
+    where = f" of {', '.join(named)}" if (named := memory.scope.named()) else ""
+    listed = "POST /api/v2/projects/list lists the projects that there are."
+    return {"hint": f"There is no memory{where} in this store. {listed}"}
 
 
 def _check_arguments(do: Callable[..., object], given: Mapping[str, Any]) -> None:

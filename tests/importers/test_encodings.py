@@ -24,6 +24,8 @@ RUSSIAN = "Котёл отремонтировали в мае. Ключи ви�
         (RUSSIAN, "koi8_r"),
         ("Kocioł naprawiono w maju. Klucze wiszą w przedpokoju, obok łazienki i półki.", "cp1250"),
         ("ボイラーは五月に修理されました。鍵は玄関にあります。", "shift_jis"),
+        ("ボイラーは五月に修理されました。鍵は玄関にあります。", "iso2022_jp"),
+        ("열쇠는 마당의 화분 아래에 있습니다.", "iso2022_kr"),
         ("锅炉五月份修好了。钥匙挂在门厅里。", "gb18030"),
     ],
 )

@@ -72,6 +72,12 @@ def test_links_embeds_and_tags_of_a_passage_are_kept(boiler):
     assert metadata["tags"] == "house | heating | repair"
 
 
+def test_a_link_with_a_title_of_its_own_is_kept(memory, file):
+    import_documents(memory, file("a.md", 'See [it](People/Otto.md "The plumber").\n'))
+    (record,) = memory.list()
+    assert record.metadata["references"] == "People/Otto"
+
+
 def test_comments_and_queries_are_not_stored_and_queries_are_counted(memory, file):
     report = import_documents(memory, file("vault/Boiler.md", BOILER))
     stored = " ".join(record.text for record in memory.list())

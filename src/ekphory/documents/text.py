@@ -6,6 +6,7 @@ import codecs
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,8 +79,22 @@ def decode(data: bytes, encoding: str | None) -> str | Problem:
     except UnicodeDecodeError as error:
         return _decode_as(data, encoding) if encoding else _decode_found(data, error)
     if "\0" not in text:
-        return _normalize_line_ends(text)
+        return _normalize_line_ends(_decode_switched(data) or text)
     return _decode_as(data, encoding) if encoding else _decode_found(data, None)
+
+
+_SWITCH = b"\x1b$"
+"""Where an encoding of seven bits goes over to other signs than ASCII's."""
+
+
+def _decode_switched(data: bytes) -> str | None:
+    """Decode Japanese or Korean in seven bits, which passes for UTF-8; None where it is neither."""
+    if _SWITCH not in data:
+        return None
+    for name in ("iso2022_kr", "iso2022_jp_2"):
+        with suppress(UnicodeDecodeError):
+            return data.decode(name)
+    return None
 
 
 _BINARY = Problem(

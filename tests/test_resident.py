@@ -185,6 +185,26 @@ def test_a_stale_socket_is_replaced(running):
     assert running.wait_until_running()["requests"] == 0
 
 
+def test_a_write_that_a_crash_cuts_off_is_told_and_not_repeated(home):
+    resident.make_socket_folder()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(resident.find_socket())
+        listener.listen()
+        crashing = threading.Thread(target=take_and_crash, args=(listener,))
+        crashing.start()
+        done = home.add("Tea is in the tin")
+        crashing.join()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "took the command and did not answer" in done.stderr
+    assert not home.store.exists()
+
+
+def take_and_crash(listener):
+    connection, _ = listener.accept()
+    with connection:
+        assert resident.receive(connection)["run"][0] == "add"
+
+
 ON_A_FULL_DISK = """
 import subprocess, sys
 from pathlib import Path

@@ -72,7 +72,10 @@ def test_without_torch_the_extra_is_named(refused, model):
     ("model", "known"),
     [
         ("embedder", "small, refined, settled, conversing, anchored, documented, remembering"),
-        ("reranker", "small, tiny, refined, following, teacher, exchanging, 0.6b, 4b, staged"),
+        (
+            "reranker",
+            "small, tiny, refined, following, teacher, exchanging, exiting, 0.6b, 4b, staged",
+        ),
     ],
 )
 def test_an_unknown_configuration_is_named(refused, model, known):

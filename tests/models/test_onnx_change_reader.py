@@ -14,7 +14,7 @@ from ekphory.models.onnx_change_reader import (
     StatementLayout,
 )
 from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
-from ekphory.models.shared_layers import SHARED_OUTPUT, SharedLayers, cut_graph
+from ekphory.models.shared_layers import WORDS, SharedLayers, cut_graph
 from ekphory.types import SUPERSEDING, MemoryRecord
 
 
@@ -25,14 +25,14 @@ def said(text, *, at="2024-05-08", producer="Mara"):
 
 @pytest.fixture(scope="module")
 def shared():
-    return SharedLayers(bundled_directory(SMALL_RERANKER))
+    return SharedLayers()
 
 
 def test_a_graph_is_cut_after_the_tensor_that_is_asked_for():
     model = (bundled_directory(SMALL_RERANKER) / "model.onnx").read_bytes()
-    whole, part = load_from_string(model), load_from_string(cut_graph(model, SHARED_OUTPUT))
-    assert [output.name for output in part.graph.output] == [SHARED_OUTPUT]
-    assert part.graph.node[-1].output == [SHARED_OUTPUT]
+    whole, part = load_from_string(model), load_from_string(cut_graph(model, WORDS))
+    assert [output.name for output in part.graph.output] == [WORDS]
+    assert part.graph.node[-1].output == [WORDS]
     assert list(part.graph.node) == list(whole.graph.node)[: len(part.graph.node)]
     assert list(part.graph.input) == list(whole.graph.input)
 
@@ -113,7 +113,7 @@ def test_no_pairs_have_no_probabilities():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('"revision": "2a3227ffc57c23c9"', '"revision": "0000000000000000"'), "Train it anew"),
+        (('"revision": "d0d7f9b62c78e32c"', '"revision": "0000000000000000"'), "Train it anew"),
         (('"layout": "ekphory-change-2"', '"layout": "ekphory-change-9"'), "of another layout"),
         (('"kinds": [', '"kind": ['), "not the record of a change reader"),
     ],

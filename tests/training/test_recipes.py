@@ -15,6 +15,7 @@ from ekphory.models.captures import bundled_capture_reader
 from ekphory.models.changes import bundled_change_reader
 from ekphory.models.onnx_embedder import OnnxEmbedder, load_bundled
 from ekphory.models.reranker import BUNDLED_RERANKERS, bundled_reranker, model_id
+from ekphory.models.shared_layers import SharedLayers
 from ekphory_lab.cli.commands import COMMANDS
 from ekphory_lab.training.embedder_config import CONFIGS as EMBEDDERS
 from ekphory_lab.training.recipes import RECIPES, read_recipe, unfinished_steps
@@ -27,7 +28,8 @@ READERS = {
     "ekphory-change-reader": bundled_change_reader,
     "ekphory-capture-reader": bundled_capture_reader,
 }
-NAMES = ("ekphory-small", *BUNDLED_RERANKERS, *READERS)
+SHARED = "ekphory-shared-layers"
+NAMES = ("ekphory-small", *BUNDLED_RERANKERS, SHARED, *READERS)
 FOLDERS = dict.fromkeys(("base", "data", "conversations", "output"), "/made")
 OPTION = re.compile(r"--[a-z-]+")
 
@@ -38,7 +40,7 @@ def ekphory(tmp_path):
 
 
 def test_every_bundled_model_has_a_recipe_that_names_its_revision():
-    revisions = {"ekphory-small": load_bundled().record.revision}
+    revisions = {"ekphory-small": load_bundled().record.revision, SHARED: SharedLayers().revision}
     revisions |= {
         name: model_id(bundled_reranker(name)).partition("@")[2] for name in BUNDLED_RERANKERS
     }
@@ -97,7 +99,7 @@ def test_the_plan_is_shown_without_a_run(ekphory, tmp_path):
     )  # fmt: skip
 
     assert [each["name"] for each in found["steps"]][-3:] == [
-        "rerank-teacher", "rerank-exchanging", "ekphory-rerank-tiny",
+        "rerank-teacher", "rerank-exiting", "ekphory-rerank-tiny",
     ]  # fmt: skip
     assert not any(each["finished"] for each in found["steps"])
     assert {each["distance"] for each in found["steps"]} == {"not remade yet"}

@@ -1,12 +1,14 @@
-"""The lower layers of the bundled reranker, which readers of other things share.
+"""The lower layers that the readers of statements and dialogues share.
 
-A model above them needs only layers of its own, so that its weights are few.
+A model above them needs only layers of its own, so that its weights are few. The vectors of words
+are those of the bundled reranker, in whose file they are.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -23,32 +25,42 @@ from ekphory.models.model_record import (
     read_reranker_record,
 )
 from ekphory.models.onnx_reranker import PairTokens
-from ekphory.models.onnx_session import OnnxSession, load_tokenizer
+from ekphory.models.onnx_session import OnnxSession, load_tokenizer, pad_batch
 from ekphory.models.reranker import bundled_directory
 from ekphory.protocol_buffers import encode_field, read_fields
 
 HIDDEN, MASK = "hidden", "attention_mask"
 LOGITS, TAGS = "logits", "tags"
 """What a model above them gives: of each pair, and of each token."""
-SHARED_OUTPUT = "LayerNormalization_54_0"
-"""What the second of its six layers gives."""
+SHARED_LAYERS = Path(str(files("ekphory.models"))) / "bundled" / "shared-layers"
+SHARED_KIND, SHARED_LAYOUT = "shared layers", "ekphory-shared-1"
+WORDS = "Mul_5_0"
+"""What a reranker's graph calls the vectors of words, which the shared layers take."""
 
 
 class SharedLayers:
-    """The lower layers of a bundled reranker, as they are in its file."""
+    """Two layers, and the vectors of words of a bundled reranker.
 
-    def __init__(self, directory: Path, *, output: str = SHARED_OUTPUT) -> None:
+    Attributes:
+        name, revision: What a model above them names.
+        tokenizer: The reranker's.
+    """
+
+    def __init__(self, directory: Path = SHARED_LAYERS) -> None:
         """Load them.
 
         Raises:
             ModelError: A file is missing or changed.
         """
-        record = read_reranker_record(directory)
-        self.revision = record.revision
-        self.tokenizer = load_tokenizer(directory / TOKENIZER_FILE, record.files[TOKENIZER_FILE])
-        model = read_checked(directory / MODEL_FILE, record.files[MODEL_FILE])
-        self._session = OnnxSession(cut_graph(model, output), name=str(directory))
-        self._output = output
+        record = _read_record(directory, (SHARED_KIND, SHARED_LAYOUT, ()))
+        self.name, self.revision = str(record["name"]), str(record["revision"])
+        words = bundled_directory(record["words"])
+        files = read_reranker_record(words).files
+        self.tokenizer = load_tokenizer(words / TOKENIZER_FILE, files[TOKENIZER_FILE])
+        reranker = read_checked(words / MODEL_FILE, files[MODEL_FILE])
+        self._words = OnnxSession(cut_graph(reranker, WORDS), name=str(words))
+        model = read_checked(directory / MODEL_FILE, record["files"][MODEL_FILE])
+        self._session = OnnxSession(model, name=str(directory))
 
     def run(self, pairs: Sequence[PairTokens]) -> dict[str, NDArray[Any]]:
         """Return what the upper layers take.
@@ -58,10 +70,10 @@ class SharedLayers:
             shape (pairs, tokens), 1 for each token and 0 for padding.
         """
         ids, type_ids = [pair.ids for pair in pairs], [pair.type_ids for pair in pairs]
-        (hidden,) = self._session.run([self._output], ids, type_ids=type_ids)
-        lengths = np.array([len(each) for each in ids])
-        mask = np.arange(hidden.shape[1]) < lengths[:, None]
-        return {HIDDEN: hidden, MASK: mask.astype(np.int64)}
+        inputs = pad_batch(ids, type_ids)
+        (words,) = self._words.compute([WORDS], inputs)
+        (hidden,) = self._session.compute([HIDDEN], {**inputs, WORDS: words})
+        return {HIDDEN: hidden, MASK: inputs[MASK]}
 
 
 def cut_graph(model: bytes, output: str) -> bytes:
@@ -108,7 +120,7 @@ def load_shared_layers(wanted: Mapping[str, Any], *, wanted_by: Path) -> SharedL
     Raises:
         ModelError: The model was trained above others.
     """
-    shared = SharedLayers(bundled_directory(wanted["name"]))
+    shared = SharedLayers()
     if shared.revision != wanted["revision"]:
         raise ModelError(
             f"{wanted_by}: was trained above revision {wanted['revision']} of "
@@ -136,8 +148,7 @@ class UpperModel:
             kinds: What its logits are of, likewise.
 
         Raises:
-            ModelError: A file is missing or changed, of another layout, or belongs to another
-                reranker.
+            ModelError: A file is missing or changed, of another layout, or belongs to other layers.
         """
         self.record = _read_record(directory, (kind, layout, tuple(kinds)))
         self._shared = load_shared_layers(self.record["shared"], wanted_by=directory)

@@ -124,14 +124,14 @@ ACCURATE = Pipeline(
             seconds=2.0,
             asks="quick first",
         ),
-        RerankAgain(blend=turns_blend(0.5), boosts="as asked", seconds=2.0),
+        RerankAgain(blend=turns_blend(0.2), boosts="as asked", seconds=2.0),
         LendInSession(),
         Calibrate(),
         OrderRevisions(),
         PinRules(),
         Cut(),
     ],
-    summary="As balanced, deeper: thirty are read by a quick reranker, and the best dozen of them "
+    summary="As balanced, deeper: forty are read by a quick reranker, and the best dozen of them "
     "by the larger one.",
 )
 MEMORY_SPARK = Pipeline(

@@ -59,12 +59,25 @@ class ReaderExport:
     """What is exported, and where to.
 
     Attributes:
-        source (--source DIR): The folder model of a run.
+        source (--source DIR): The folder model of a run, or an exported reranker.
         target (--target DIR): Gets the ONNX model.
     """
 
     source: Path
     target: Path
+
+
+# `ekphory train export-shared-layers`.
+
+
+@command
+def export_shared_layers(output: OutputOptions, places: ReaderExport) -> None:
+    """Export the two lower layers of a reranker, above which readers are trained."""
+    from ekphory_lab.training.upper_export import export_shared_layers as export
+
+    revision = export(places.source, places.target)
+    shown = {"target": places.target, "revision": revision}
+    print_result(output, shown, f"{places.target}: revision {revision}")
 
 
 # `ekphory train asked-state`.

@@ -37,8 +37,8 @@ class ConfigOptions:
 
     Attributes:
         config: small, tiny (three layers), refined (goes on), following (goes on and follows a
-            larger one), teacher (to be followed), exchanging (follows it, with an exit), 0.6b or 4b
-            (LoRA), staged (soft labels, then InfoNCE), or smoke (a minute).
+            larger one), teacher (to be followed), exchanging (follows it), exiting (likewise, with
+            an exit), 0.6b or 4b (LoRA), staged (soft labels, then InfoNCE), or smoke (a minute).
     """
 
     config: str = "small"

@@ -21,7 +21,6 @@ from ekphory.models.onnx_capture_reader import (
     OnnxCaptureReader,
 )
 from ekphory.models.onnx_session import OnnxSession
-from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
 from ekphory.models.shared_layers import LOGITS, SharedLayers
 from ekphory_lab.training.capture_reader import labelled_windows, outcome_of
 from ekphory_lab.training.capture_texts import LabelledMessage, Transcript, transcripts_for
@@ -71,7 +70,7 @@ def export_capture_reader(
         transcripts: All of them.
         data: SHA-256 of what the model was trained on, by name.
     """
-    shared = SharedLayers(bundled_directory(SMALL_RERANKER))
+    shared = SharedLayers()
     layout = CaptureLayout(shared.tokenizer)
     trained = labelled_windows(transcripts_for("training", transcripts), layout)
     model = quantised_upper_layers(

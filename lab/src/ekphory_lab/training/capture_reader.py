@@ -22,7 +22,6 @@ from ekphory.models.onnx_capture_reader import (
     CaptureLayout,
     Window,
 )
-from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
 from ekphory.models.shared_layers import SharedLayers
 from ekphory_lab.training.capture_texts import LabelledMessage, Transcript
 from ekphory_lab.training.upper_layers import (
@@ -119,7 +118,7 @@ def train_capture_reader(
 ) -> UpperLayers:
     """Train, or go on where a checkpoint in `target` stands."""
     torch.manual_seed(config.seed)
-    shared = SharedLayers(bundled_directory(SMALL_RERANKER))
+    shared = SharedLayers()
     labelled = labelled_windows(transcripts, CaptureLayout(shared.tokenizer))
     outcomes = torch.tensor([each.outcome for each in labelled])
     reaches = torch.tensor([each.reaches for each in labelled])

@@ -20,7 +20,6 @@ from ekphory.models.onnx_change_reader import (
     softmax,
 )
 from ekphory.models.onnx_session import OnnxSession
-from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
 from ekphory.models.shared_layers import LOGITS, SharedLayers
 from ekphory.types import SUPERSEDING
 from ekphory_lab.evaluation.metrics import FloatArray
@@ -125,7 +124,7 @@ def export_change_reader(
         How well held-back pairs were read: `plain` and `oblique` scenarios, `topics`, and `all`
         with talk.
     """
-    shared = SharedLayers(bundled_directory(SMALL_RERANKER))
+    shared = SharedLayers()
     layout = StatementLayout(shared.tokenizer)
     ranged = layout.pairs([pair for pair, _ in texts.ranged()])
     model = quantised_upper_layers(source, shared, ranged)

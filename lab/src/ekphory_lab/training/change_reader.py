@@ -14,7 +14,6 @@ import torch
 
 from ekphory.models.changes import CHANGE_KINDS
 from ekphory.models.onnx_change_reader import StatementLayout
-from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
 from ekphory.models.shared_layers import SharedLayers
 from ekphory_lab.training.change_topics import Topic, topic_pairs
 from ekphory_lab.training.changes import PLAIN, RARE, LabelledPair, Scenario, pairs_for
@@ -80,7 +79,7 @@ def train_change_reader(
 ) -> UpperLayers:
     """Train, or go on where a checkpoint in `target` stands."""
     torch.manual_seed(config.seed)
-    shared = SharedLayers(bundled_directory(SMALL_RERANKER))
+    shared = SharedLayers()
     tokens = StatementLayout(shared.tokenizer).pairs([pair for pair, _ in training])
     labels = torch.tensor([CHANGE_KINDS.index(kind) for _, kind in training])
     model = UpperLayers(base, dropout=config.dropout, kinds=len(CHANGE_KINDS))

@@ -1,7 +1,9 @@
-"""Exports layers that were trained above the shared ones as ONNX in 8-bit integers."""
+"""Exports the layers that readers share, and what was trained above them, in 8-bit integers."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +13,25 @@ import numpy as np
 from ekphory.errors import ModelError
 from ekphory.models import onnx_graph
 from ekphory.models.late_bound import Linear
+from ekphory.models.model_record import (
+    MODEL_FILE,
+    RECORD_FILE,
+    RECORD_FORMAT,
+    content_revision,
+    read_reranker_record,
+)
 from ekphory.models.onnx_reranker import PairTokens
 from ekphory.models.reranker import SMALL_RERANKER
-from ekphory.models.shared_layers import HIDDEN, LOGITS, MASK, SHARED_OUTPUT, TAGS, SharedLayers
+from ekphory.models.shared_layers import (
+    HIDDEN,
+    LOGITS,
+    MASK,
+    SHARED_KIND,
+    SHARED_LAYOUT,
+    TAGS,
+    WORDS,
+    SharedLayers,
+)
 from ekphory_lab.training import static_int8
 
 if TYPE_CHECKING:
@@ -21,6 +39,9 @@ if TYPE_CHECKING:
 
 HEAD_FILE = "ekphory_heads.safetensors"
 _BATCH = 16
+_WIDTH = 384
+_SECOND_LAYER = "LayerNormalization_54_0"
+"""What the second layer of an exported reranker gives."""
 
 
 class _UpperWriter(onnx_graph.EncoderWriter):
@@ -84,9 +105,54 @@ def quantised_upper_layers(
     return content
 
 
+def export_shared_layers(source: Path, target: Path) -> str:
+    """Write the first two layers of an exported reranker; readers are trained above them.
+
+    Args:
+        source: Directory of the reranker; its vectors of words must be those of the bundled one.
+        target: Made if needed.
+
+    Returns:
+        The revision of what was written.
+    """
+    from onnx import TensorProto, helper, load, shape_inference
+    from onnx.utils import Extractor
+
+    record = read_reranker_record(source)
+    model = shape_inference.infer_shapes(load(str(source / MODEL_FILE)))
+    shape: list[str | int | None] = ["batch", "tokens", _WIDTH]
+    for name in (WORDS, _SECOND_LAYER):
+        info = helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        model.graph.value_info.append(info)
+    given = [each.name for each in model.graph.input]
+    part = Extractor(model).extract_model([*given, WORDS], [_SECOND_LAYER])
+    part.graph.node.append(helper.make_node("Identity", [_SECOND_LAYER], [HIDDEN]))
+    part.graph.output[0].name = HIDDEN
+    del part.graph.value_info[:]
+    content = part.SerializeToString(deterministic=True)
+    files = {MODEL_FILE: hashlib.sha256(content).hexdigest()}
+    revision = content_revision(files, prompts={})
+    target.mkdir(parents=True, exist_ok=True)
+    (target / MODEL_FILE).write_bytes(content)
+    written = {
+        "format": RECORD_FORMAT,
+        "kind": SHARED_KIND,
+        "name": "ekphory-shared-layers",
+        "revision": revision,
+        "layout": SHARED_LAYOUT,
+        "kinds": [],
+        "words": SMALL_RERANKER,
+        "licence": record.licence,
+        "source": f"the first two layers of {record.name}@{record.revision}",
+        "files": files,
+    }
+    (target / RECORD_FILE).write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    return revision
+
+
 def shared_record(shared: SharedLayers) -> dict[str, str]:
     """Return what a model's record says of the lower layers."""
-    return {"name": SMALL_RERANKER, "revision": shared.revision, "output": SHARED_OUTPUT}
+    return {"name": shared.name, "revision": shared.revision}
 
 
 def _read(source: Path) -> tuple[onnx_graph.EncoderWeights, dict[str, Linear]]:

@@ -172,7 +172,7 @@ class Rerank(Stage):
     query_form: Literal["as asked", "question"] = "as asked"
     boosts: Literal["before", "as asked"] = "before"
     asks: Literal["any", "quick", "quick first"] = "any"
-    quick_candidates: int = 30
+    quick_candidates: int = 40
 
     def skip_reason(self, state: SearchState) -> str | None:
         """No reranker, no candidates, a gate that is shut, or a time that is all that is asked."""

@@ -311,7 +311,7 @@ def _models(
             "followed",
             str(followed),
             f"the configuration {config.name} follows no model",
-            "Leave it out, or take `--config following` or `exchanging`.",
+            "Leave it out, or take `--config following`, `exchanging` or `exiting`.",
         )
     if config.architecture == "yes_no":
         language_model = models.load_yes_no_model(base, config.lora)

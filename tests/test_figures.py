@@ -291,6 +291,7 @@ VALUES = {"a/MAP": 0.6, "b/MAP": 0.25, "b/p": 0.0004, "a/n": 12345.0, "a/ms": 7.
         ("^{a/MAP} | ^{b/MAP} | {a/MAP}", "**.600** | .250 | .600"),
         ("{c/MAP!.3?} | x", " | x"),
         ("{c/ms!1?} / {d/ms!1?} | x", " | x"),
+        ("{c/MAP!.3?} ({c/low!.3?} to {c/high!.3?}) | x", " | x"),
     ],
 )
 def test_a_template_is_filled_in(template, text):
@@ -342,6 +343,16 @@ def test_points_of_a_series_are_a_line():
     assert 'r="11.0"' in drawn
     with pytest.raises(FigureError, match="no value fits"):
         draw(picture, {})
+
+
+def test_a_bar_ends_at_its_median_and_a_line_at_the_largest_times():
+    values = {"read/p50": 50.0, "read/p95": 80.0, "fuse/p50": 0.0, "fuse/p95": 20.0}
+    drawn = draw(replace(POINTS, x="*/p50", y="*/p95", scale="bars"), values)
+    # The axis goes from 140 to 536 for 0 to 80.
+    assert '<rect x="140" y="66.8" width="247.5" height="106.4"' in drawn
+    assert '<line x1="387.5" y1="120.0" x2="536.0" y2="120.0"' in drawn
+    assert '<rect x="140" y="218.8" width="0.0"' in drawn
+    assert drawn.count(">read<") == drawn.count(">50.00<") == drawn.count(">0.00<") == 1
 
 
 def test_mrr_and_recall_leave_little_room_for_ndcg():

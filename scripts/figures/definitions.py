@@ -70,7 +70,8 @@ class Picture:
         size: The key of a point's weight, which its area shows; may be empty.
         x_label, y_label: What the axes say.
         scale: Of the axis x: linear from 0, or by powers of ten. `probability` draws both axes
-            from 0 to 1 with the diagonal.
+            from 0 to 1 with the diagonal; `bars` a bar for each point, as long as x, and a thin
+            line from its end to y.
         series: Names of lines, each a first match of `x`; empty for single points.
         labels: What stands beside a point, by its match; by default the match itself.
     """
@@ -82,7 +83,7 @@ class Picture:
     size: str = ""
     x_label: str
     y_label: str
-    scale: Literal["linear", "powers", "probability"] = "linear"
+    scale: Literal["linear", "powers", "probability", "bars"] = "linear"
     series: tuple[str, ...] = ()
     labels: Mapping[str, str] | None = None
 

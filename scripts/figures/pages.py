@@ -28,6 +28,8 @@ _PLACE = re.compile(
     re.DOTALL,
 )
 _CELL = re.compile(r"\{([^{}!]+)(?:!([^{}]*))?\}")
+_BETWEEN = ("/", "to", "( to )")
+"""What is left of a cell whose values are missing."""
 _MARK = re.compile(r"\*Not measured with the present models[^\n]*\*\n*")
 
 
@@ -195,7 +197,7 @@ def _row(template: str, name: str, table: Table, values: Mapping[str, float]) ->
 
     cells = [_CELL.sub(said, cell) for cell in template.replace("{0}", name).split(" | ")]
     # What stands between two values that are missing says nothing.
-    cells = ["" if cell.strip() in ("/", "to") else cell for cell in cells]
+    cells = ["" if cell.strip() in _BETWEEN else cell for cell in cells]
     best = max((cell for cell in cells if cell.startswith("^")), default="")
     return " | ".join(
         f"**{cell[1:]}**" if cell == best and best else cell.removeprefix("^") for cell in cells

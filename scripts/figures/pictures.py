@@ -43,14 +43,17 @@ def draw(picture: Picture, values: Mapping[str, float]) -> str:
     points = _points(picture, values)
     if not points:
         raise FigureError(f"picture {picture.name}: no value fits {picture.x}")
-    across, up = _axes(picture, points)
+    if picture.scale == "bars":
+        body = _bars(picture, points)
+    else:
+        across, up = _axes(picture, points)
+        body = [*_frame(picture, across, up), *_marks(picture, points, across, up)]
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         f'width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" font-size="12">',
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
         f'<text x="{_LEFT}" y="20" font-weight="bold">{escape(picture.title)}</text>',
-        *_frame(picture, across, up),
-        *_marks(picture, points, across, up),
+        *body,
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
@@ -74,6 +77,30 @@ def _filled(key: str, steps: tuple[str, ...]) -> str:
     for step in steps:
         key = key.replace("*", step, 1)
     return key
+
+
+# Bars, the first value of each to the end of its bar, the second at the end of a thin line.
+
+
+def _bars(picture: Picture, points: list[_Point]) -> list[str]:
+    labels = picture.labels or {}
+    left, high = _LEFT + 80, (_BOTTOM - _TOP) / len(points)
+    longest = max(point.y for point in points)
+    step = _round_step(longest)
+    across = _even(0, math.ceil(longest / step) * step, left, _RIGHT - 60, step)
+    found = list(_ticks(across))
+    for place, point in enumerate(points):
+        y, label = _TOP + high * place, escape(labels.get(point.name, point.name))
+        middle, end, most = y + high / 2, across.place(point.x), across.place(point.y)
+        found += [
+            f'<text x="{left - 8}" y="{middle + 4:.1f}" text-anchor="end">{label}</text>',
+            f'<rect x="{left}" y="{y + high * 0.15:.1f}" width="{end - left:.1f}" '
+            f'height="{high * 0.7:.1f}" fill="{_COLOURS[0]}"/>',
+            f'<line x1="{end:.1f}" y1="{middle:.1f}" x2="{most:.1f}" y2="{middle:.1f}" '
+            f'stroke="{_COLOURS[1]}"/>',
+            f'<text x="{most + 6:.1f}" y="{middle + 4:.1f}">{point.x:.2f}</text>',
+        ]
+    return [*found, *_titles(picture, across_only=True)]
 
 
 # The axes.
@@ -113,11 +140,15 @@ def _powers(low: int, high: int) -> _Axis:
     return _Axis(lambda value: _LEFT + (math.log10(value) - low) * span, ticks)
 
 
-def _frame(picture: Picture, across: _Axis, up: _Axis) -> Iterator[str]:
+def _ticks(across: _Axis) -> Iterator[str]:
     for tick in across.ticks:
         x = across.place(tick)
         yield f'<line x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{_BOTTOM}" stroke="#e2e8f0"/>'
         yield f'<text x="{x:.1f}" y="{_BOTTOM + 18}" text-anchor="middle">{tick:g}</text>'
+
+
+def _frame(picture: Picture, across: _Axis, up: _Axis) -> Iterator[str]:
+    yield from _ticks(across)
     for tick in up.ticks:
         y = up.place(tick)
         yield f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_RIGHT}" y2="{y:.1f}" stroke="#e2e8f0"/>'
@@ -127,11 +158,17 @@ def _frame(picture: Picture, across: _Axis, up: _Axis) -> Iterator[str]:
             f'<line x1="{_LEFT}" y1="{_BOTTOM}" x2="{_RIGHT}" y2="{_TOP}" stroke="#a0aec0" '
             'stroke-dasharray="4 4"/>'
         )
+    yield from _titles(picture)
+
+
+def _titles(picture: Picture, *, across_only: bool = False) -> Iterator[str]:
     middle = (_LEFT + _RIGHT) / 2
     yield (
         f'<text x="{middle}" y="{_HEIGHT - 10}" text-anchor="middle">'
         f"{escape(picture.x_label)}</text>"
     )
+    if across_only:
+        return
     middle = (_TOP + _BOTTOM) / 2
     yield (
         f'<text x="16" y="{middle}" text-anchor="middle" transform="rotate(-90 16 {middle})">'

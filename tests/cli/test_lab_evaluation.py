@@ -221,6 +221,9 @@ def test_answers_are_asked_of_the_chat_service_that_is_configured(ekphory, tmp_p
     scores = json.loads(result.stdout)["overall"]["scores"]
     names = ("exact match", "F1", "judged right")
     assert [scores[name]["mean"] for name in names] == [1.0, 1.0, 1.0]
-    # Without a service it says what to configure.
-    sentence = ekphory.failure(*arguments)
+    # Without a service the best memory is compared; a judge says what to configure.
+    scores = json.loads(ekphory.run(*arguments, "--json", "-").stdout)["overall"]["scores"]
+    assert "judged right" not in scores
+    assert scores["F1"]["mean"] == pytest.approx(1 / 3)  # one word of five
+    sentence = ekphory.failure(*arguments, "--judge")
     assert sentence.endswith("Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL.")

@@ -132,6 +132,16 @@ def test_questions_with_a_reference_are_answered_from_the_memories_that_are_foun
     assert user.endswith("Question: What is Bob's boat called?")
 
 
+def test_without_a_chat_service_the_best_memory_is_compared(dataset, embedder):
+    with EkphorySystem(embedder=embedder) as system:
+        report = answer_questions(dataset, system, AnswerOptions())
+    assert [outcome.answer for outcome in report.outcomes][:2] == [CORPUS["boat"], CORPUS["cat"]]
+    # "bobs boat is called matilda" and "matilda": precision 1/5, recall 1/1.
+    assert report.outcomes[0].scores["F1"] == pytest.approx(1 / 3)
+    assert report.outcomes[0].scores["calls"] == 0
+    assert answers_table(report).title.startswith("ekphory and the best memory on boats: 3 ques")
+
+
 def test_a_memory_that_tries_to_steer_the_model_is_not_in_the_prompt(ask, wire):
     ask()
     assert not any("Paris" in json.dumps(body) for body in wire.bodies)

@@ -1,4 +1,11 @@
-"""A test for each known defect of Memory-Spark: D1 to D8 from its code, F1 to F8 its own list."""
+"""Known defects of Memory-Spark: D1 to D8 from its code, F1 to F8 from its own list.
+
+What is tested where it belongs: D5 (a budget that ends at the first memory too long) in
+`tests/prompting/test_block.py`, D7 (the date of a file for that of its text) in
+`tests/importers/test_documents.py`, D8 (wordings that no words search) in
+`tests/retrieval/stages/test_find.py`, F7 (what MAP is divided by) in
+`tests/evaluation/test_metrics.py`; F4 (the order of stages) is D1's.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

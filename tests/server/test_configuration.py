@@ -7,8 +7,9 @@ from memmachine_client import MemMachineClient
 from tests.models.embedding_service import running_embeddings
 from tests.server.running import models, running_server
 
-from ekphory.config import Settings
+from ekphory.config import Settings, read_settings
 from ekphory.memory import Memory
+from ekphory.models.loading import load_configured_embedder
 from ekphory.models.services import HttpEmbedder, HttpSettings
 from ekphory.service.configuration import read_configuration, read_places
 from ekphory.service.handles import Place
@@ -249,3 +250,20 @@ def test_a_prefix_is_sent_before_queries_and_another_before_passages(service):
     assert plain.identity.revision != embedder.identity.revision
     embedder.close()
     plain.close()
+
+
+def test_prefixes_may_stand_in_the_environment(service):
+    settings = read_settings(
+        {
+            "EKPHORY_EMBEDDER": f"{service.host}/v1",
+            "EKPHORY_EMBEDDER_MODEL": "m",
+            "EKPHORY_EMBEDDER_QUERY_PREFIX": "Instruct: Find what answers\\nQuery: ",
+            "EKPHORY_EMBEDDER_PASSAGE_PREFIX": "passage: ",
+        }
+    )
+    embedder = load_configured_embedder(settings)
+    embedder.encode(["tea"])
+    embedder.encode_query(["tea?"])
+    sent = [each["input"] for each in service.bodies][-2:]
+    assert sent == [["passage: tea"], ["Instruct: Find what answers\nQuery: tea?"]]
+    embedder.close()

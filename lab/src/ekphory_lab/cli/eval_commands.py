@@ -164,6 +164,7 @@ def answers(data: Path, asked: AnswerChoices, output: FileOutputOptions) -> None
     """Have questions answered from what is found, and compare with the reference answers.
 
     EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL name the model that answers, and judges with --judge.
+    Without them the text of the best memory stands as the answer.
 
     Args:
         data (--data PATH): A folder whose queries have an `answer`, or the published file of
@@ -193,11 +194,11 @@ def _answer_options(asked: AnswerChoices, progress: Steps) -> AnswerOptions:
     from ekphory_lab.evaluation.answers import AnswerOptions
 
     chat = load_configured_chat(read_settings())
-    if chat is None:
+    if chat is None and asked.judge:
         raise InvalidInput(
-            "chat",
-            None,
-            "a chat service answers the questions, and none is configured",
+            "judge",
+            True,
+            "a chat service judges the answers, and none is configured",
             "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL.",
         )
     return AnswerOptions(

@@ -1,4 +1,7 @@
-"""Whether a chat model answers right from the memories that a search gives it."""
+"""Whether a chat model answers right from the memories that a search gives it.
+
+Without one the best memory stands as the answer.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from ekphory.agent.provider import AgentOptions, AgentSettings
 from ekphory.agent_trace import ModelAnswered, RetrievalTrace
 from ekphory.errors import DatasetError, InvalidInput, ServiceError
 from ekphory.http_service import ServiceRefusal, ServiceUnavailable
-from ekphory.models.chat import ChatMessage, ChatOptions, OpenAIChat
+from ekphory.models.chat import ChatMessage, ChatOptions, ChatUsage, OpenAIChat
 from ekphory.prompting.block import escape_text
 from ekphory.retrieval.pipeline import OptionalModels
 from ekphory.retrieval.presets import preset
@@ -115,12 +118,12 @@ class Cost:
         return Cost(**sums)
 
 
-def _measure(chat: OpenAIChat, run: Callable[[], _Found]) -> tuple[_Found, Cost]:
+def _measure(chat: OpenAIChat | None, run: Callable[[], _Found]) -> tuple[_Found, Cost]:
     """Return what a step gave, and what it cost."""
-    before, started = chat.usage, perf_counter()
+    before, started = chat.usage if chat else ChatUsage(), perf_counter()
     found = run()
     milliseconds = (perf_counter() - started) * 1_000
-    after = chat.usage
+    after = chat.usage if chat else before
     return found, Cost(
         after.answers - before.answers,
         after.prompt_tokens - before.prompt_tokens,
@@ -161,6 +164,8 @@ def _agent_cost(trace: RetrievalTrace | None) -> Cost:
 EXACT, F1, JUDGED = "exact match", "F1", "judged right"
 READ, WRITTEN = "tokens read", "tokens written"
 _SHARES = (EXACT, F1, JUDGED)
+BEST_MEMORY = "the best memory"
+"""What stands in the place of an answering model's name where none answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +173,7 @@ class AnswerOptions:
     """How questions are answered and judged.
 
     Attributes:
-        chat: The model that answers.
+        chat: The model that answers; None takes the text of the best memory as the answer.
         judge: The model that says whether an answer is right; None asks nobody.
         agent: How the retrieval agent holds its sessions; None searches plainly.
         depth: How many memories each search asks for.
@@ -177,7 +182,7 @@ class AnswerOptions:
         progress: Is told after each question.
     """
 
-    chat: OpenAIChat
+    chat: OpenAIChat | None = None
     judge: OpenAIChat | None = None
     agent: AgentSettings | None = None
     depth: int = 10
@@ -284,7 +289,7 @@ def answer_questions(
         options.progress("answer", done, len(asked.queries))
     configuration: dict[str, runner.Setting] = {
         **system.configuration,
-        "chat": options.chat.name,
+        "chat": options.chat.name if options.chat else BEST_MEMORY,
         "judge": options.judge.name if options.judge else None,
         "depth": options.depth,
         "context_tokens": options.context_tokens,
@@ -318,19 +323,22 @@ def _answer_question(
 ) -> AnswerOutcome:
     chat, judge = options.chat, options.judge
     result, searching = _measure(chat, partial(search, query, options.depth))
-    context = result.answer_context(options.context_tokens, now=query.at or newest)
-    (answer, failure), answering = _measure(
-        chat, partial(_attempt, partial(_answer, chat, query, context))
-    )
+    answer, failure, answering = result[0].text if result else "", "", Cost()
+    if chat is not None:
+        context = result.answer_context(options.context_tokens, now=query.at or newest)
+        (given, failure), answering = _measure(
+            chat, partial(_attempt, partial(_answer, chat, query, context))
+        )
+        answer = given or ""
     right: bool | None = None
     judging = Cost()
-    if judge is not None and answer is not None:
+    if judge is not None and not failure:
         (right, failure), judging = _measure(
             judge, partial(_attempt, partial(_judge, judge, query, answer))
         )
     return AnswerOutcome(
         query=query,
-        answer=answer or "",
+        answer=answer,
         right=None if judge is None else bool(right),
         searching=searching + _agent_cost(result.retrieval_trace),
         answering=answering,

@@ -208,7 +208,7 @@ def test_the_packages_own_file_says_what_it_was_fitted_on_and_how_well():
     rerankers = {"ekphory-rerank-small", "ekphory-rerank-tiny"}
     assert set(probabilities_of(file).hits) == {"words", "meaning", *rerankers}
     errors = [name for name in file.measured if name.endswith("error of the best hit")]
-    assert len(errors) == 24
+    assert len(errors) == 22
 
 
 class NamedReranker(OverlapReranker):

@@ -1,0 +1,35 @@
+"""The lower layers that readers share, cut out of an exported reranker."""
+
+import numpy as np
+import pytest
+
+from ekphory.errors import ModelError
+from ekphory.models.onnx_reranker import PairTokens
+from ekphory.models.onnx_session import OnnxSession
+from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
+from ekphory.models.shared_layers import HIDDEN, SharedLayers, cut_graph
+from ekphory_lab.training.upper_export import export_shared_layers
+
+PAIRS = [PairTokens([101, 2073, 102, 4199, 102], [0, 0, 0, 1, 1]), PairTokens([101, 102], [0, 0])]
+
+
+def test_exported_layers_give_what_the_reranker_gives_in_its_second_layer(tmp_path):
+    source = bundled_directory(SMALL_RERANKER)
+    revision = export_shared_layers(source, tmp_path)
+
+    shared = SharedLayers(tmp_path)
+    assert (shared.name, shared.revision) == ("ekphory-shared-layers", revision)
+    second = "LayerNormalization_54_0"
+    whole = OnnxSession(cut_graph((source / "model.onnx").read_bytes(), second), name="whole")
+    ids, type_ids = [pair.ids for pair in PAIRS], [pair.type_ids for pair in PAIRS]
+    (wanted,) = whole.run([second], ids, type_ids=type_ids)
+    found = shared.run(PAIRS)
+    assert np.array_equal(found[HIDDEN], wanted)
+    assert found["attention_mask"].tolist() == [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]
+
+
+def test_layers_whose_file_was_changed_are_refused(tmp_path):
+    export_shared_layers(bundled_directory(SMALL_RERANKER), tmp_path)
+    (tmp_path / "model.onnx").write_bytes(b"other")
+    with pytest.raises(ModelError, match="its record says"):
+        SharedLayers(tmp_path)

@@ -97,7 +97,9 @@ def test_what_the_catalog_cannot_take_is_stored_and_counted_for_its_project_alon
     catalog.close()
     assert len(say("I love pizza", "I love tea")) == 2
     assert server.answer(EXTRACTION, project)["unqueued"] == 2
-    assert server.answer(EXTRACTION, {**project, "project_id": "other"})["unqueued"] == 0
+    other = {**project, "project_id": "other"}
+    server.answer("/projects", other, status=201)
+    assert server.answer(EXTRACTION, other)["unqueued"] == 0
     assert 'ekphory_extraction_episodes{state="unqueued"} 2' in server.client.get("/metrics").text
 
 

@@ -66,8 +66,11 @@ def test_a_project_that_does_not_exist_is_not_found(served):
     told = (404, f"There is no project 'ap' of organisation 'acme'. {where}")
     for path in ("/memories/search", "/memories/list", "/inspect/search", "/inspect/outline"):
         assert served.refusal(path, asked) == told
+    named = {"org_id": "acme", "project_id": "ap"}
     for path in ("/projects/get", "/projects/delete", "/projects/episode_count/get"):
-        assert served.refusal(path, {"org_id": "acme", "project_id": "ap"}) == told
+        assert served.refusal(path, named) == told
+    assert served.refusal("/memories/semantic/extraction", named) == told
+    assert served.refusal("/memories/semantic/set_id/list", named) == told
 
 
 def test_an_empty_project_says_how_to_fill_it(served):

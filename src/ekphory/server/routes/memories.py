@@ -641,7 +641,7 @@ _SWITCHES = {
 @episodic_config_router.post("/config/get")
 def get_config(request: InProject, service: TheService, caller: TheReader) -> EpisodicConfig:
     """Read which parts are in use."""
-    switches = _switches(service, caller.place_of(request, "read"))
+    switches = _switches(service, existing_place(request, service, caller))
     return EpisodicConfig(**{wire: getattr(switches, own) for wire, own in _SWITCHES.items()})
 
 
@@ -656,7 +656,7 @@ def configure(request: ConfigureEpisodic, service: TheService, caller: TheWriter
 @episodic_config_router.post("/short_term/config/get")
 def get_short_term(request: InProject, service: TheService, caller: TheReader) -> PartConfig:
     """Read whether the newest messages come with every search."""
-    switches = _switches(service, caller.place_of(request, "read"))
+    switches = _switches(service, existing_place(request, service, caller))
     return PartConfig(enabled=switches.short_term)
 
 
@@ -670,7 +670,7 @@ def configure_short_term(request: ConfigurePart, service: TheService, caller: Th
 @episodic_config_router.post("/long_term/config/get")
 def get_long_term(request: InProject, service: TheService, caller: TheReader) -> PartConfig:
     """Read whether what answers a query is looked for."""
-    switches = _switches(service, caller.place_of(request, "read"))
+    switches = _switches(service, existing_place(request, service, caller))
     return PartConfig(enabled=switches.long_term)
 
 

@@ -15,6 +15,7 @@ from ekphory.server.routes.context import (
     TheReader,
     TheService,
     TheWriter,
+    existing_place,
 )
 from ekphory.server.routes.memories import SemanticFeature, show_feature
 from ekphory.server.schemas.names import InProject, JsonMetadata, Metadata, Tags, Wire
@@ -298,7 +299,7 @@ def add_feature(
 @features_router.post("/get", responses=NOT_THERE, response_model_exclude_none=True)
 def get_feature(request: GetFeature, service: TheService, caller: TheReader) -> SemanticFeature:
     """Read a feature; with `load_citations` also which episodes it was learnt from."""
-    place = caller.place_of(request, "read")
+    place = existing_place(request, service, caller)
     feature = service.features.get(place, request.feature_id)
     shown = service.uids.shown(place, feature.citations) if request.load_citations else None
     return show_feature(feature, citations=shown)
@@ -338,7 +339,7 @@ def create_set_type(request: CreateSetType, service: TheService, caller: TheWrit
 @sets_router.post("/set_type/list")
 def list_set_types(request: InProject, service: TheService, caller: TheReader) -> SetTypes:
     """List the set types of a project and of its organisation."""
-    found = service.sets.types(caller.place_of(request, "read"))
+    found = service.sets.types(existing_place(request, service, caller))
     return SetTypes(set_types=[SetTypeEntry.model_validate(each) for each in found])
 
 
@@ -363,7 +364,7 @@ def get_set_id(request: GetSetId, service: TheService, caller: TheWriter) -> Set
 @sets_router.post("/set_id/list")
 def list_sets(request: ListSets, service: TheService, caller: TheReader) -> Sets:
     """List the sets of a project and of its organisation."""
-    place = caller.place_of(request, "read")
+    place = existing_place(request, service, caller)
     types = service.sets.types(place)
     found = service.sets.listed(place, request.set_metadata)
     return Sets(sets=[_entry(each, types) for each in found])
@@ -418,7 +419,7 @@ def add_category(request: AddCategory, service: TheService, caller: TheWriter) -
 @categories_router.post("/get", responses=NOT_THERE)
 def get_category(request: NamedCategory, service: TheService, caller: TheReader) -> CategoryEntry:
     """Read a category or template."""
-    found = service.categories.get(caller.place_of(request, "read"), request.category_id)
+    found = service.categories.get(existing_place(request, service, caller), request.category_id)
     return CategoryEntry.model_validate(found)
 
 
@@ -439,7 +440,9 @@ def disable_category(request: DisableCategory, service: TheService, caller: TheW
 @categories_router.post("/set_ids/get", responses=NOT_THERE)
 def get_set_ids(request: NamedCategory, service: TheService, caller: TheReader) -> SetIds:
     """Name the sets that have a category."""
-    found = service.categories.set_ids(caller.place_of(request, "read"), request.category_id)
+    found = service.categories.set_ids(
+        existing_place(request, service, caller), request.category_id
+    )
     return SetIds(set_ids=found)
 
 
@@ -459,7 +462,9 @@ def add_template(request: AddTemplate, service: TheService, caller: TheWriter) -
 @categories_router.post("/template/list", responses=NOT_THERE)
 def list_templates(request: NamedSetType, service: TheService, caller: TheReader) -> Templates:
     """List the templates of a set type."""
-    found = service.categories.templates(caller.place_of(request, "read"), request.set_type_id)
+    found = service.categories.templates(
+        existing_place(request, service, caller), request.set_type_id
+    )
     return Templates(
         categories=[
             TemplateEntry(
@@ -504,7 +509,7 @@ extraction_router = APIRouter(
 @extraction_router.post("")
 def get_extraction(request: InProject, service: TheService, caller: TheReader) -> ExtractionAnswer:
     """Tell from how many episodes of a project features are still to be learnt, and what failed."""
-    place = caller.place_of(request, "read")
+    place = existing_place(request, service, caller)
     state = service.extraction.state(place)
     shown = service.uids.shown(place, [each.episode for each in state.failures])
     failures = [

@@ -150,22 +150,25 @@ def test_printing_checks_the_filter():
         format_filter(equals("colour", "red"))
 
 
-def test_an_unknown_field_names_the_nearest_known_one():
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "role = 'x' AND producr = 'Anna'",
+            "filter='producr': unknown field at character 16. "
+            "Did you mean 'producer'? A metadata key is written m.producr.",
+        ),
+        (
+            "role = 'x' AND type IN ('episodic', 'semantc')",
+            "filter='semantc': no such type at character 37. "
+            "Did you mean 'semantic'? Use one of episodic, semantic, procedural, unknown.",
+        ),
+    ],
+)
+def test_an_unknown_field_or_type_names_the_nearest_known_one(text, message):
     with pytest.raises(FilterError) as caught:
-        parse_filter("role = 'x' AND producr = 'Anna'")
-    assert str(caught.value) == (
-        "filter='producr': unknown field at character 16. "
-        "Did you mean 'producer'? A metadata key is written m.producr."
-    )
-
-
-def test_an_unknown_type_names_the_nearest_known_one():
-    with pytest.raises(FilterError) as caught:
-        parse_filter("role = 'x' AND type IN ('episodic', 'semantc')")
-    assert str(caught.value) == (
-        "filter='semantc': no such type at character 37. "
-        "Did you mean 'semantic'? Use one of episodic, semantic, procedural, unknown."
-    )
+        parse_filter(text)
+    assert str(caught.value) == message
 
 
 PIECES = [

@@ -1,9 +1,14 @@
 """The lower layers that readers share, cut out of an exported reranker."""
 
+from pathlib import Path
+from shutil import copytree
+
 import numpy as np
 import pytest
+from onnx import load_from_string
 
 from ekphory.errors import ModelError
+from ekphory.models.model_record import read_reranker_record, seal_reranker
 from ekphory.models.onnx_reranker import PairTokens
 from ekphory.models.onnx_session import OnnxSession
 from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
@@ -33,3 +38,27 @@ def test_layers_whose_file_was_changed_are_refused(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"other")
     with pytest.raises(ModelError, match="its record says"):
         SharedLayers(tmp_path)
+
+
+@pytest.fixture
+def reranker(tmp_path):
+    return Path(copytree(bundled_directory(SMALL_RERANKER), tmp_path / "reranker"))
+
+
+def test_a_damaged_reranker_is_refused(reranker, tmp_path):
+    (reranker / "model.onnx").write_bytes(b"other")
+    with pytest.raises(ModelError, match="its record says"):
+        export_shared_layers(reranker, tmp_path / "layers")
+    assert not (tmp_path / "layers").exists()
+
+
+def test_a_reranker_with_other_vectors_of_words_is_refused(reranker, tmp_path):
+    path = reranker / "model.onnx"
+    content = path.read_bytes()
+    tables = {each.name: each.raw_data for each in load_from_string(content).graph.initializer}
+    words = tables["constant_1"]
+    path.write_bytes(content.replace(words, words[1:] + words[:1]))
+    seal_reranker(read_reranker_record(reranker), reranker)
+    with pytest.raises(ModelError, match="has other vectors of words than the bundled"):
+        export_shared_layers(reranker, tmp_path / "layers")
+    assert not (tmp_path / "layers").exists()

@@ -168,11 +168,13 @@ def print_listening(output: OutputOptions, listening: Listening, *, pages: str =
 
     Without a key, it is tried where the command line writes; a key may have a place of its own.
     """
-    key, place = " -H 'Authorization: Bearer ek_…'", ""
-    if not listening.needs_key:
+    key = place = ""
+    if listening.needs_key:
+        key = " -H 'Authorization: Bearer ek_…'"
+    else:
         own = read_settings()
         named = {"org_id": own.org or DEFAULT_NAME, "project_id": own.project or DEFAULT_NAME}
-        key, place = "", f"{json.dumps(named)[1:-1]}, "
+        place = f"{json.dumps(named)[1:-1]}, "
     shown = f"ekphory serves {listening.store} on {listening.url}\n"
     tried = (_TRY + pages).format(url=listening.url, key=key, place=place)
     print_result(output, listening, shown + tried)

@@ -55,9 +55,9 @@ class SharedLayers:
         record = _read_record(directory, (SHARED_KIND, SHARED_LAYOUT, ()))
         self.name, self.revision = str(record["name"]), str(record["revision"])
         words = bundled_directory(record["words"])
-        files = read_reranker_record(words).files
-        self.tokenizer = load_tokenizer(words / TOKENIZER_FILE, files[TOKENIZER_FILE])
-        reranker = read_checked(words / MODEL_FILE, files[MODEL_FILE])
+        hashes = read_reranker_record(words).files
+        self.tokenizer = load_tokenizer(words / TOKENIZER_FILE, hashes[TOKENIZER_FILE])
+        reranker = read_checked(words / MODEL_FILE, hashes[MODEL_FILE])
         self._words = OnnxSession(cut_graph(reranker, WORDS), name=str(words))
         model = read_checked(directory / MODEL_FILE, record["files"][MODEL_FILE])
         self._session = OnnxSession(model, name=str(directory))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from ekphory.errors import ModelError
 from ekphory.models import onnx_graph
@@ -17,11 +18,14 @@ from ekphory.models.model_record import (
     MODEL_FILE,
     RECORD_FILE,
     RECORD_FORMAT,
+    TOKENIZER_FILE,
     content_revision,
+    read_checked,
     read_reranker_record,
 )
 from ekphory.models.onnx_reranker import PairTokens
-from ekphory.models.reranker import SMALL_RERANKER
+from ekphory.models.onnx_session import OnnxSession, pad_batch
+from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
 from ekphory.models.shared_layers import (
     HIDDEN,
     LOGITS,
@@ -31,6 +35,7 @@ from ekphory.models.shared_layers import (
     TAGS,
     WORDS,
     SharedLayers,
+    cut_graph,
 )
 from ekphory_lab.training import static_int8
 
@@ -114,12 +119,17 @@ def export_shared_layers(source: Path, target: Path) -> str:
 
     Returns:
         The revision of what was written.
+
+    Raises:
+        ModelError: It is no such reranker, its file is damaged, or its words are others.
     """
-    from onnx import TensorProto, helper, load, shape_inference
+    from onnx import TensorProto, helper, load_from_string, shape_inference
     from onnx.utils import Extractor
 
     record = read_reranker_record(source)
-    model = shape_inference.infer_shapes(load(str(source / MODEL_FILE)))
+    content = read_checked(source / MODEL_FILE, record.files[MODEL_FILE])
+    _check_words(content, source)
+    model = shape_inference.infer_shapes(load_from_string(content))
     shape: list[str | int | None] = ["batch", "tokens", _WIDTH]
     for name in (WORDS, _SECOND_LAYER):
         info = helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
@@ -148,6 +158,22 @@ def export_shared_layers(source: Path, target: Path) -> str:
     }
     (target / RECORD_FILE).write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     return revision
+
+
+def _check_words(reranker: bytes, source: Path) -> None:
+    directory = bundled_directory(SMALL_RERANKER)
+    tokenizer = Tokenizer.from_file(str(directory / TOKENIZER_FILE))
+    tokens = range(tokenizer.get_vocab_size())
+    every_token = pad_batch([tokens], [[0] * len(tokens)])
+    own, bundled = (
+        OnnxSession(cut_graph(each, WORDS), name=str(source)).compute([WORDS], every_token)[0]
+        for each in (reranker, (directory / MODEL_FILE).read_bytes())
+    )
+    if not np.array_equal(own, bundled):
+        raise ModelError(
+            f"{source}: has other vectors of words than the bundled {SMALL_RERANKER}. "
+            "Name a reranker that was trained from the same base."
+        )
 
 
 def shared_record(shared: SharedLayers) -> dict[str, str]:

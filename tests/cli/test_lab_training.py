@@ -249,6 +249,11 @@ def test_a_service_that_tells_nothing_apart_gets_no_curve(refused, training_fold
         (CALIBRATE, ("--target", "/dev/null/card.json"), "must be a file that can be written"),
         (CALIBRATE, ("--target", "/"), "must be a file that can be written"),
         (CALIBRATE, ("--target", "x", "--reranker", "/nowhere"), "no such model directory"),
+        (
+            "gate",
+            ("--reranker", "mine"),
+            "target=None: must be given where the reranker is none of",
+        ),
         ("gate", ("--target", "x", "--reranker", "/nowhere"), "no such model directory"),
         ("gate", ("--target", "x", "--feature", "length"), "must be a feature of a gate"),
     ],
@@ -261,8 +266,8 @@ def test_what_cannot_be_fitted_is_told_before_anything_is_scored(
 
 
 def test_a_checkouts_own_file_is_written_and_an_installed_package_is_not_unasked(tmp_path):
-    assert fitted_target(None, "gate.json") == FITTED / "gate.json"
-    assert fitted_target(tmp_path / "mine.json", "gate.json") == tmp_path / "mine.json"
+    assert fitted_target(None, "hops.json") == FITTED / "hops.json"
+    assert fitted_target(tmp_path / "mine.json", "hops.json") == tmp_path / "mine.json"
     folder = tmp_path / "lib" / "ekphory" / "fitted"
-    with pytest.raises(InvalidInput, match=r"Give --target gate\.json"):
-        fitted_target(None, "gate.json", folder=folder)
+    with pytest.raises(InvalidInput, match=r"Give --target hops\.json"):
+        fitted_target(None, "hops.json", folder=folder)

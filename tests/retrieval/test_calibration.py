@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from ekphory.errors import ModelError
 from ekphory.models.embedder import EmbedderIdentity
 from ekphory.models.loading import load_embedder
-from ekphory.models.reranker import TINY_RERANKER, bundled_reranker, model_id
+from ekphory.models.reranker import SMALL_RERANKER, TINY_RERANKER, bundled_reranker, model_id
 from ekphory.retrieval.calibration import (
-    GATE_FILE,
+    GATE_FILES,
     LEAST_EVIDENCE,
     MEANING_CURVES,
     PROBABILITIES_FILE,
@@ -28,6 +28,7 @@ from ekphory.retrieval.calibration import (
     HitCurves,
     LexicalCalibration,
     LexicalCurve,
+    bundled_gate,
     fitted_probabilities,
     make_descending,
     probabilities_of,
@@ -187,7 +188,6 @@ def test_another_revision_of_the_embedder_has_no_curve_of_meaning():
 def test_the_fitted_constants_are_those_of_the_bundled_embedder():
     bundled = load_embedder().identity.model_id
     assert fitted_probabilities().file.models["embedder"] == bundled
-    assert read_gate().file.models["embedder"] == bundled
 
 
 def test_a_file_of_other_constants_or_without_curves_is_refused(tmp_path):
@@ -257,12 +257,14 @@ def test_a_file_without_a_band_is_refused_by_its_name(tmp_path, values):
         read_gate(tmp_path / "gate.json")
 
 
-def test_the_packages_gate_is_that_of_the_bundled_models():
-    file = read_fitted(GATE_FILE, kind="gate")
-    embedder, reranker = load_embedder(None).identity, bundled_reranker(TINY_RERANKER)
+@pytest.mark.parametrize("name", [SMALL_RERANKER, TINY_RERANKER])
+def test_each_bundled_reranker_has_a_gate_of_its_own(name):
+    file = read_fitted(GATE_FILES[name], kind="gate")
+    embedder, reranker = load_embedder(None).identity, bundled_reranker(name)
     assert file.models == {"embedder": embedder.model_id, "reranker": model_id(reranker)}
-    band = read_gate().band_for(embedder, reranker)
+    band = bundled_gate(reranker).band_for(embedder, reranker)
     assert (band.feature, band.thresholds.high) == (file.values["feature"], file.values["high"])
+    assert bundled_gate(NamedReranker()) is None
 
 
 def test_right_probabilities_have_no_error_and_wrong_ones_theirs():

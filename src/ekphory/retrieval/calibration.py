@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from ekphory.atomic_write import atomic_rename
 from ekphory.errors import ModelError
 from ekphory.models.embedder import EmbedderIdentity
-from ekphory.models.reranker import LocalReranker, RerankingModel, bundled_name, log_odds, model_id
+from ekphory.models.reranker import (
+    SMALL_RERANKER,
+    TINY_RERANKER,
+    LocalReranker,
+    RerankingModel,
+    bundled_name,
+    log_odds,
+    model_id,
+)
 from ekphory.retrieval.gate import GateDecision, GateFeature, GateThresholds
 from ekphory.retrieval.lexical import long_share
 from ekphory.retrieval.pipeline import Candidates, SearchState
@@ -540,8 +548,8 @@ WORD_CURVES = FirstStageCurves("words")
 # The gate that `ekphory train gate` learned: when a reranker has nothing to gain.
 
 GATE_KIND = "gate"
-GATE_FILE = FITTED / "gate.json"
-"""The package's own gate."""
+GATE_FILES = {name: FITTED / f"gate-{name}.json" for name in (SMALL_RERANKER, TINY_RERANKER)}
+"""The package's own gates, by the bundled reranker that each was learned with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -596,7 +604,7 @@ class FittedGate:
 
 
 @cache
-def read_gate(path: Path = GATE_FILE) -> FittedGate:
+def read_gate(path: Path) -> FittedGate:
     """Read what `ekphory train gate` wrote, once a process.
 
     Raises:
@@ -614,6 +622,12 @@ def read_gate(path: Path = GATE_FILE) -> FittedGate:
             f"({type(error).__name__}: {error}). Write it anew with `{file.command}`."
         ) from error
     return FittedGate(file, GateBand(cast("GateFeature", feature), thresholds))
+
+
+def bundled_gate(reranker: RerankingModel) -> FittedGate | None:
+    """Return the package's own gate for a bundled reranker; None for any other."""
+    path = GATE_FILES.get(bundled_name(reranker) or "")
+    return None if path is None else read_gate(path)
 
 
 def _names(models: Mapping[str, str]) -> dict[str, str]:

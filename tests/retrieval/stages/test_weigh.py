@@ -11,9 +11,11 @@ from tests.store.store_contract import contract_record
 
 from ekphory.retrieval.pipeline import Candidates
 from ekphory.retrieval.query import QueryClass, QueryHints, classify_query
+from ekphory.retrieval.revisions import FOREVER, RevisionLink, RevisionLinks
 from ekphory.retrieval.stages.weigh import (
     PUBLISHED_ORIGIN_WEIGHTS,
     Decay,
+    FavourTime,
     MergePools,
     Normalise,
     OriginWeights,
@@ -25,7 +27,9 @@ from ekphory.retrieval.stages.weigh import (
     type_importance_boost,
     words,
 )
-from ekphory.types import MEMORY_TYPES
+from ekphory.retrieval.time_arm import find_timed_rows
+from ekphory.time_words.parse import read_time
+from ekphory.types import MEMORY_TYPES, to_microseconds
 from retrieval.states import records, rows, state_of, with_candidates
 
 
@@ -289,6 +293,33 @@ def test_facts_and_how_tos_do_not_fade_and_age_counts_from_when_it_happened():
     record = replace(contract_record(1), created_at=datetime(2027, 1, 15, tzinfo=UTC))
     aged = Decay(floor=0.8).run(with_candidates(state_of(record), [0.5]))
     assert aged.candidates.ranking.tolist() == pytest.approx([0.4], abs=1e-3)
+
+
+def test_what_held_in_the_time_named_is_lifted_by_the_part_of_it_in_which_it_held():
+    told = ("2024-03-01", "2025-04-16", "2026-02-01")
+    moments = [datetime.fromisoformat(each).replace(tzinfo=UTC) for each in told]
+    given = [replace(contract_record(n), at=at) for n, at in enumerate(moments)]
+    state = with_candidates(state_of(*given), [0.4, 0.3, 0.2])
+    reading = read_time("Where did we rehearse in April 2025?", now=moments[-1])
+    timed = find_timed_rows(
+        state.snapshot, reading, visible=np.ones(3, bool), now=state.request.now
+    )
+    state = replace(state, reading=reading, timed=timed)
+
+    def lift(links):
+        found = FavourTime().run(replace(state, links=links)).candidates
+        return found.scores["boost_time"][np.argsort(found.rows)].tolist()
+
+    # The reading is sure by .92, and inside the ranking is multiplied by 1 + 14 times that.
+    assert lift(RevisionLinks()) == pytest.approx([1, 13.88, 1])
+    since = to_microseconds(moments[1])
+    link = RevisionLink(0, 1, "replaces", 0.8, since, FOREVER, "1", "r", acts=True)
+    # The old state held in the first half of April, by four fifths.
+    held = lift(RevisionLinks((link,), {0: [0], 1: [0]}))
+    assert held == pytest.approx([1 + 12.88 * 0.8 / 2, 13.88, 1])
+    # What was never true did not hold then either.
+    corrected = replace(link, kind="corrects")
+    assert lift(RevisionLinks((corrected,), {0: [0], 1: [0]})) == pytest.approx([1, 13.88, 1])
 
 
 def test_the_ranking_is_divided_by_its_largest_if_above_0():

@@ -171,12 +171,15 @@ def gate(
     """
     from ekphory.models.loading import load_configured_embedder, load_embedder, load_named_reranker
     from ekphory.models.reranker import model_id
-    from ekphory.retrieval.calibration import GATE_FILE, write_fitted
+    from ekphory.retrieval.calibration import GATE_FILES, write_fitted
     from ekphory_lab.evaluation.ablation import load_benchmark
     from ekphory_lab.evaluation.reranking.benchmark import GATE_FEATURES, gate_cases
     from ekphory_lab.training import gates as learning
 
-    target = fitted_target(wanted.target, GATE_FILE.name)
+    if wanted.target is None and asked.reranker not in GATE_FILES:
+        problem = f"must be given where the reranker is none of {', '.join(GATE_FILES)}"
+        raise InvalidInput("target", None, problem, "Give --target FILE")
+    target = fitted_target(wanted.target, f"gate-{asked.reranker}.json")
     if wanted.feature not in GATE_FEATURES:
         known = ", ".join(GATE_FEATURES)
         problem = "must be a feature of a gate"

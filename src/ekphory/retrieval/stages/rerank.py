@@ -24,10 +24,10 @@ from ekphory.retrieval.calibration import (
     GateBand,
     ProbabilityArray,
     answer_features,
+    bundled_gate,
     fitted_probabilities,
     make_descending,
     read_features,
-    read_gate,
     reranker_probabilities,
 )
 from ekphory.retrieval.gate import (
@@ -110,7 +110,9 @@ class GateReranker(Stage):
         reranker = state.resources.reranker
         if self.mode != "auto" or reranker is None:
             return None
-        fitted = self.learned or read_gate()
+        fitted = self.learned or bundled_gate(reranker)
+        if fitted is None:
+            return None
         return fitted.band_for(state.resources.embedder.identity, reranker)
 
 

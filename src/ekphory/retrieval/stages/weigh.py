@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ekphory.retrieval.pipeline import SearchState, Stage, places_of, read_candidates
 from ekphory.retrieval.query import QueryClass
+from ekphory.retrieval.revisions import FOREVER
 from ekphory.scope import get_owner
 from ekphory.store.protocol import ScoreArray
-from ekphory.types import MemoryRecord, MemoryType
+from ekphory.types import MemoryRecord, MemoryType, to_microseconds
 
 # Texts that say the same in the same words: Jaccard similarity of their word sets.
 
@@ -342,6 +343,8 @@ class Decay(Stage):
 class FavourTime(Stage):
     """Multiplies the ranking of what lies in the time named, if the query asks for more than it.
 
+    A state that held then, as revisions say, lies in the time too, whenever it was told.
+
     Attributes:
         strength: The factor is 1 + strength times the confidence of the reading.
         told: The share of that for what was told within three days after the time.
@@ -368,12 +371,39 @@ class FavourTime(Stage):
             return state
         rows = state.candidates.rows
         confidence, told = state.timed.confidence[rows], state.timed.told[rows]
+        confidence = np.maximum(confidence, _held_then(state))
         factors = np.asarray(1 + self.strength * (confidence + self.told * told), np.float32)
         by_time = np.where(confidence > 0, factors, np.float32(1))
         by_telling = np.where(confidence > 0, np.float32(1), factors)
         boosted = state.candidates.boosted(time=by_time, telling=by_telling)
         notes = {"strength": self.strength, "inside": int(np.count_nonzero(confidence))}
         return replace(state, candidates=boosted, notes=notes)
+
+
+def _held_then(state: SearchState) -> ScoreArray:
+    """Return how sure it is that each candidate is a state that held in the time named.
+
+    What was told before that time held in it if a revision ended it later, or it revised what was
+    told before. A state that held for a part of the time counts by that part.
+    """
+    rows = state.candidates.rows
+    held, sure = np.zeros(len(rows), np.float32), np.zeros(len(rows))
+    begins, ends = state.snapshot.columns.at[rows], np.full(len(rows), FOREVER)
+    for link in state.links.of_rows(rows.tolist()):
+        if link.kind in ("replaces", "ends"):
+            ends = np.where(rows == link.older, np.minimum(ends, link.since), ends)
+            named = (rows == link.older) | (rows == link.newer)
+            sure = np.where(named, np.maximum(sure, link.probability), sure)
+    if not sure.any() or state.reading is None:
+        return held
+    for reference in state.reading.references:
+        interval = reference.interval
+        if reference.kind == "interval" and interval and interval.start and interval.end:
+            first, last = to_microseconds(interval.start), to_microseconds(interval.end)
+            common = np.minimum(ends, last) - np.maximum(begins, first)
+            share = np.clip(common / (last - first), 0, 1)
+            held = np.maximum(held, reference.confidence * sure * share).astype(np.float32)
+    return held
 
 
 # Stage 9, last part: a query for a time alone gets what happened then, in order.

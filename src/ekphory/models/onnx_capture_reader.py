@@ -50,8 +50,8 @@ SURE = 0.5
 """From this probability on words are a name, a thing or a secret."""
 LEAST_SHAPED = 0.1
 """The same for words that look like a name."""
-LEAST_NEEDED = 0.3
-"""From this probability on an earlier message is needed to understand a later one."""
+LEAST_NEEDED = (0.2, 0.5)
+"""From which probability on the message before is needed, and the one before that (LOG, 55)."""
 MOST_WINDOWS = 16
 """Of a longer message the rest is not read: it is a log or a document."""
 SPAN_KINDS: tuple[EntityKind | str, ...] = (*ENTITY_KINDS, "secret")
@@ -193,7 +193,8 @@ class OnnxCaptureReader:
 def _count_needed(logits: NDArray[np.float32]) -> int:
     """Return how many messages before are needed; one too many costs less than one too few."""
     shares = softmax(logits[None])[0]
-    return max(n for n in range(len(shares)) if n == 0 or shares[n:].sum() >= LEAST_NEEDED)
+    needed = [n for n, least in enumerate(LEAST_NEEDED, start=1) if shares[n:].sum() >= least]
+    return max(needed, default=0)
 
 
 def find_spans(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from ekphory.detect import CALLER, revision_id
+from ekphory.detect import CALLER
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MemoryNotFound
 from ekphory.filters.lance_sql import matches
@@ -177,19 +177,13 @@ def _carry_over(engine: Engine, key: int, successor: int, *, all_of_them: bool) 
     version is written: one that names a row which never came acts on nothing.
     """
     entries = engine.ledger.read().entries.values()
-    kept = [
-        each
+    moved = [
+        each.moved(lambda old: successor if old == key else old)
         for each in entries
-        if key in (each.older_key, each.newer_key)
+        if key in each.keys
         and each.revision.state != "undone"
         and (all_of_them or each.revision.decided_by == CALLER)
     ]
-    moved = []
-    for each in kept:
-        keys = tuple(successor if old == key else old for old in (each.older_key, each.newer_key))
-        name = revision_id(each.owner, (keys[0], keys[1]))
-        revision = replace(each.revision, id=name)
-        moved.append(replace(each, revision=revision, older_key=keys[0], newer_key=keys[1]))
     if moved:
         engine.ledger.append(moved)
 
@@ -264,6 +258,6 @@ def purge(engine: Engine) -> None:
         living = engine.store.keys(CURRENT)
         engine.snapshots.drop_all_but(living)
         keys = set(living.tolist())
-        engine.ledger.purge(lambda entry: {entry.older_key, entry.newer_key} <= keys)
+        engine.ledger.purge(lambda entry: keys.issuperset(entry.keys))
 
     engine.writer.submit(write).result()

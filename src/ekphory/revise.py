@@ -11,14 +11,14 @@ from typing import get_args
 
 import numpy as np
 
-from ekphory.detect import BY_A_PERSON, CALLER, authority, revision_id
+from ekphory.detect import BY_A_PERSON, CALLER, authority
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
 from ekphory.filters.tree import And, Comparison, Field, In
 from ekphory.history import get, history
 from ekphory.retrieval.revisions import FOREVER, RevisionLinks
 from ekphory.scope import OWNER_FIELDS, Scope, get_owner, owned_like
-from ekphory.store.ledger import LedgerEntry
+from ekphory.store.ledger import LedgerEntry, revision_id
 from ekphory.store.protocol import CURRENT
 from ekphory.types import (
     EPOCH,
@@ -129,8 +129,7 @@ def supersede(
             revision=revision,
             owner=get_owner(older),
             pool=older.pool,
-            older_key=keys[0],
-            newer_key=keys[1],
+            keys=keys,
             since=since,
         )
         make_ledger(engine)
@@ -151,14 +150,14 @@ def _check_no_circle(engine: Engine, by: str, keys: tuple[int, int]) -> None:
     while waiting:
         key = waiting.pop()
         for entry in acting:
-            if entry.older_key == key and entry.newer_key == keys[0]:
+            if entry.keys == (key, keys[0]):
                 told = entry.revision
                 problem = f"{told.older!r} is superseded by {told.newer!r}"
                 remedy = f"Take that back first: unsupersede the decision {told.id}"
                 raise InvalidInput("by", by, problem, remedy)
-            if entry.older_key == key and entry.newer_key not in seen:
-                seen.add(entry.newer_key)
-                waiting.append(entry.newer_key)
+            if entry.keys[0] == key and entry.keys[1] not in seen:
+                seen.add(entry.keys[1])
+                waiting.append(entry.keys[1])
 
 
 def _check_scopes(older: MemoryRecord, newer: MemoryRecord) -> None:
@@ -234,12 +233,11 @@ def revisions(
         wanted = _check_known(engine, scope, of)
         entries = [each for each in entries if {each.revision.older, each.revision.newer} & wanted]
     newest = entries[: -limit - 1 : -1]
-    keys = {key for each in newest for key in (each.older_key, each.newer_key)}
-    records = engine.store.fetch(sorted(keys))
+    records = engine.store.fetch(sorted({key for each in newest for key in each.keys}))
     return tuple(
-        DecidedPair(each.revision, records[each.older_key], records[each.newer_key])
+        DecidedPair(each.revision, *(records[key] for key in each.keys))
         for each in newest
-        if {each.older_key, each.newer_key} <= records.keys()
+        if records.keys() >= set(each.keys)
     )
 
 
@@ -290,7 +288,7 @@ def visible_entries(engine: Engine, scope: Scope) -> list[LedgerEntry]:
     snapshot = engine.snapshots.of(scope.predicate())
     keys = snapshot.columns.key
     entries = list(engine.ledger.read().entries.values())
-    wanted = np.array([(each.older_key, each.newer_key) for each in entries], np.int64)
+    wanted = np.array([each.keys for each in entries], np.int64)
     seen = np.isin(wanted.reshape(-1, 2), keys)
     return [each for each, (older, newer) in zip(entries, seen, strict=True) if older and newer]
 

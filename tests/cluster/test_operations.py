@@ -98,7 +98,7 @@ def read_all(root, embedder=None):
                     (entry.owner, entry.pool, told.older, told.newer, told.kind, told.state,
                      told.batch, told.decided_at, entry.since, entry.until, entry.leans)
                 )  # fmt: skip
-                both = engine.store.fetch([entry.older_key, entry.newer_key])
+                both = engine.store.fetch(entry.keys)
                 assert {told.older, told.newer} == {each.id for each in both.values()}
             found = engine.store.vectors_of(engine.store.keys(EVERYTHING).tolist())
             names = {key: engine.store.fetch([key])[key].id for key in set(found.keys.tolist())}

@@ -30,22 +30,15 @@ from ekphory.cluster.shards import (
     read_manifest,
     write_manifest,
 )
-from ekphory.detect import revision_id
 from ekphory.engine import Engine
 from ekphory.errors import EmbedderMismatch, StoreError
 from ekphory.filters.tree import EVERYTHING
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.lexical import TERMS_VERSION
+from ekphory.store import protocol
 from ekphory.store.lance import LanceStore
 from ekphory.store.lance_snapshot import LanceSnapshot
 from ekphory.store.ledger import Ledger, LedgerEntry, LedgerState
-from ekphory.store.protocol import (
-    SCHEMA_VERSION,
-    IntArray,
-    StoredMemory,
-    StoreIdentity,
-    first_key,
-)
 from ekphory.types import Progress, ignore_progress
 from ekphory.write import embed_records
 
@@ -159,7 +152,9 @@ def _plan(manifest: Manifest, count: int, embedder: EmbeddingModel) -> Manifest:
 def _fence(source: Shards, shard: int) -> int:
     """Let nobody write a shard any more; return the state in which it is moved."""
     uri, lease = source.uri(shard), source.lease(shard)
-    store = LanceStore.open(uri, StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, source.embedder))
+    store = LanceStore.open(
+        uri, protocol.StoreIdentity(protocol.SCHEMA_VERSION, TERMS_VERSION, source.embedder)
+    )
     lease.tables = [store, Ledger(uri)]
     lease.seal()
     Objects(source.root).put_new(f"{source.catalog(shard)}/{LAST}", b"")
@@ -206,17 +201,17 @@ class _Source:
 
     state: LanceSnapshot
     ledger: LedgerState
-    keys: IntArray
-    rows: IntArray
-    moved: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    keys: protocol.IntArray
+    rows: protocol.IntArray
+    moved: protocol.IntArray = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def rename(self, keys: IntArray) -> IntArray:
+    def rename(self, keys: protocol.IntArray) -> protocol.IntArray:
         return np.asarray(self.moved[np.searchsorted(self.keys, keys)])
 
-    def rows_for(self, shard: int) -> IntArray:
+    def rows_for(self, shard: int) -> protocol.IntArray:
         return np.asarray(self.rows[self.rows[:, 2] == shard])
 
-    def read(self, rows: IntArray) -> list[StoredMemory]:
+    def read(self, rows: protocol.IntArray) -> list[protocol.StoredMemory]:
         """Read memories by all of their rows, and give them their new keys."""
         return [
             replace(memory, key=int(self.rename(np.array(memory.key))))
@@ -227,14 +222,7 @@ class _Source:
         """Yield the decisions on memories of a new shard; their ids are made of their rows."""
         for entry in self.ledger.entries.values():
             if target.find(entry.owner[0], entry.owner[1]) == shard:
-                older, newer = self.rename(np.array([entry.older_key, entry.newer_key])).tolist()
-                name = revision_id(entry.owner, (older, newer))
-                yield replace(
-                    entry,
-                    revision=replace(entry.revision, id=name),
-                    older_key=older,
-                    newer_key=newer,
-                )
+                yield entry.moved(lambda key: int(self.rename(np.array(key))))
 
 
 class _Move:
@@ -284,7 +272,7 @@ class _Move:
                 "shards. Make them anew with `ekphory cluster reembed`."
             )
         ledger = Ledger(uri).read()
-        decided = [key for e in ledger.entries.values() for key in (e.older_key, e.newer_key)]
+        decided = [key for entry in ledger.entries.values() for key in entry.keys]
         rows = _find_rows(state, self._target)
         keys = np.union1d(rows[:, 0], np.array(decided, np.int64))
         return _Source(state, ledger, keys, rows)
@@ -327,7 +315,7 @@ class _Move:
             }
 
 
-def _find_rows(state: LanceSnapshot, target: Shards) -> IntArray:
+def _find_rows(state: LanceSnapshot, target: Shards) -> protocol.IntArray:
     """Return key, row id and new shard of each row, in the order of keys."""
     found = state.places(["key", "org", "project"])
     owners = zip(found["org"].to_pylist(), found["project"].to_pylist(), strict=True)
@@ -371,18 +359,18 @@ class _Filled:
         self._version = -1
         self._keys = np.empty(0, np.int64)
 
-    def keys(self) -> IntArray:
+    def keys(self) -> protocol.IntArray:
         """Return the keys that it has, also those that another process has added."""
         version = self._engine.store.version()
         if version != self._version:
             self._keys, self._version = self._engine.store.keys(EVERYTHING), version
         return self._keys
 
-    def add(self, memories: Sequence[StoredMemory]) -> None:
+    def add(self, memories: Sequence[protocol.StoredMemory]) -> None:
         """Add those memories that are not there yet."""
         self._engine.writer.submit(partial(self._add, memories)).result()
 
-    def _add(self, memories: Sequence[StoredMemory]) -> None:
+    def _add(self, memories: Sequence[protocol.StoredMemory]) -> None:
         # Looked at under the lease: another process may have gone on with the same plan.
         known = set(self.keys().tolist()) if self._is_outdated() else set()
         new = [memory for memory in memories if memory.key not in known]
@@ -410,12 +398,12 @@ class _Filled:
         """Commit until no later write can be given a key up to `last`."""
 
         def write() -> None:
-            while first_key(after=self._engine.store.version()) <= last:
+            while protocol.first_key(after=self._engine.store.version()) <= last:
                 self._lease.tables[0].fence()
 
         self._engine.writer.submit(write).result()
 
-    def check(self, expected: IntArray) -> None:
+    def check(self, expected: protocol.IntArray) -> None:
         """Check that exactly these memories are there.
 
         Raises:

@@ -299,10 +299,10 @@ class SpanningLedger(Ledger):
         """Return the newest state of all of them."""
         states = [part.read() for part in self._parts]
         entries = {
+            # Its id stays: it is that of the rows in their shard.
             name: replace(
                 entry,
-                older_key=entry.older_key * len(states) + shard,
-                newer_key=entry.newer_key * len(states) + shard,
+                keys=(entry.keys[0] * len(states) + shard, entry.keys[1] * len(states) + shard),
             )
             for shard, state in enumerate(states)
             for name, entry in state.entries.items()

@@ -8,12 +8,14 @@ after a crash. It is made with the first write to a store, under the writer's lo
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
+from hashlib import blake2b
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import lancedb
 import pyarrow as pa
@@ -50,7 +52,7 @@ class LedgerEntry:
         revision: The decision.
         owner: Org, project, agent and user of both memories.
         pool: Of both memories.
-        older_key, newer_key: Their rows; a memory that is changed gets another one.
+        keys: The rows of the older and of the newer one; a memory that is changed gets another.
         since: When it took effect; timezone-aware UTC.
         until: When an exception ends; None where nothing says so, or it is none.
         leans: Whether the order of hits follows it while it is a conflict.
@@ -59,8 +61,7 @@ class LedgerEntry:
     revision: Revision
     owner: tuple[str | None, ...]
     pool: str
-    older_key: int
-    newer_key: int
+    keys: tuple[int, int]
     since: datetime
     until: datetime | None = None
     leans: bool = False
@@ -69,6 +70,18 @@ class LedgerEntry:
     def orders(self) -> bool:
         """Whether the order of hits follows it: it acts, or is a conflict that leans."""
         return self.revision.state == "active" or (self.leans and self.revision.state == "conflict")
+
+    def moved(self, rename: Callable[[int], int]) -> LedgerEntry:
+        """Return the same decision on the rows that these became."""
+        keys = rename(self.keys[0]), rename(self.keys[1])
+        revision = replace(self.revision, id=revision_id(self.owner, keys))
+        return replace(self, revision=revision, keys=keys)
+
+
+def revision_id(owner: Sequence[str | None], keys: tuple[int, int]) -> str:
+    """Return the id of the decision on two rows of one owner, always the same."""
+    text = json.dumps([*owner, *keys])
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +303,8 @@ def _to_row(number: int, entry: LedgerEntry, judged_to: int) -> dict[str, object
         "number": number,
         "judged_to": judged_to,
         "pool": entry.pool,
-        "older_key": entry.older_key,
-        "newer_key": entry.newer_key,
+        "older_key": entry.keys[0],
+        "newer_key": entry.keys[1],
         "since": entry.since,
         "until": entry.until,
         **dict(zip(OWNER_FIELDS, entry.owner, strict=True)),
@@ -300,11 +313,11 @@ def _to_row(number: int, entry: LedgerEntry, judged_to: int) -> dict[str, object
     }
 
 
-def _to_entry(row: Mapping[str, object]) -> LedgerEntry:
+def _to_entry(row: Mapping[str, Any]) -> LedgerEntry:
     values = {entry.name: row[entry.name] for entry in fields(Revision)}
     leans = values["state"] == _LEANS
     values["state"] = "conflict" if leans else values["state"]
-    rest = {name: row[name] for name in ("pool", "older_key", "newer_key", "since", "until")}
-    owner = tuple(row[name] for name in OWNER_FIELDS)
-    revision = Revision(**values)  # type: ignore[arg-type]
-    return LedgerEntry(revision=revision, owner=owner, leans=leans, **rest)  # type: ignore[arg-type]
+    rest = {name: row[name] for name in ("pool", "since", "until")}
+    rest["owner"] = tuple(row[name] for name in OWNER_FIELDS)
+    rest["keys"] = row["older_key"], row["newer_key"]
+    return LedgerEntry(revision=Revision(**values), leans=leans, **rest)

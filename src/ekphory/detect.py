@@ -41,7 +41,6 @@ from ekphory.types import (
     RevisionKind,
     RevisionState,
     now_utc,
-    to_microseconds,
 )
 
 FEW_MEMORIES = 64
@@ -536,10 +535,6 @@ def _make_entry(
 def find_exception_end(record: MemoryRecord) -> datetime:
     """Return when an exception ends that a memory tells of: as it says, or a fortnight later."""
     reading = read_time(record.text, now=record.at)
-    ends = [
-        reference.interval.end
-        for reference in reading.references
-        if reference.interval is not None and reference.interval.end is not None
-    ]
-    ahead = [end for end in ends if to_microseconds(end) > to_microseconds(record.at)]
+    ends = [each.interval.end for each in reading.references if each.interval is not None]
+    ahead = [end for end in ends if end is not None and end > record.at]
     return max(ahead, default=record.at + EXCEPTION_LASTS)

@@ -13,7 +13,7 @@ from ekphory.filters.lance_sql import matches
 from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter, IsNull, Or
 from ekphory.scope import Scope, owned_like
 from ekphory.store.protocol import CURRENT, Order, first_key
-from ekphory.types import MemoryRecord, is_storable, now_utc
+from ekphory.types import MemoryRecord, check_count, is_storable, now_utc
 from ekphory.write import WRITABLE_FIELDS, make_draft, make_ledger, match_store, prepare, to_stored
 
 # Reading without ranking.
@@ -28,10 +28,8 @@ class Page:
     order: Order
 
     def __post_init__(self) -> None:
-        for name, least in (("limit", 1), ("offset", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InvalidInput(name, value, "is out of range", f"Give at least {least}")
+        check_count("limit", self.limit)
+        check_count("offset", self.offset, least=0)
         if self.order not in get_args(Order):
             choices = ", ".join(get_args(Order))
             raise InvalidInput("order", self.order, "no such order", f"Choose one of {choices}")
@@ -216,17 +214,22 @@ def hide(engine: Engine, scope: Scope, which: Filter) -> int:
     """Delete the matching current memories with their history; return how many memories."""
 
     def write() -> int:
-        engine.store.version()
-        matching = And((scope.predicate(), CURRENT, which))
-        records = engine.store.select(matching, order="written")
-        keys = engine.store.keys(matching).tolist()
-        for record in records:
-            if record.supersedes is not None:
-                keys += engine.store.keys(are_versions_of(record)).tolist()
+        records, keys = find_whole(engine, And((scope.predicate(), CURRENT, which)))
         engine.store.delete(keys)
         return len(records)
 
     return engine.writer.submit(write).result()
+
+
+def find_whole(engine: Engine, which: Filter) -> tuple[list[MemoryRecord], list[int]]:
+    """Return matching memories, and the keys of these and of all their earlier versions."""
+    engine.store.version()
+    records = engine.store.select(which, order="written")
+    keys = set(engine.store.keys(which).tolist())
+    for record in records:
+        if record.supersedes is not None:
+            keys |= set(engine.store.keys(are_versions_of(record)).tolist())
+    return records, sorted(keys)
 
 
 def hide_one(engine: Engine, scope: Scope, memory_id: str) -> int:

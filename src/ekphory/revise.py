@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice, pairwise
 from typing import get_args
 
@@ -29,6 +30,7 @@ from ekphory.types import (
     Progress,
     Revision,
     RevisionKind,
+    check_count,
     is_storable,
     now_utc,
     to_microseconds,
@@ -107,6 +109,7 @@ def supersede(
     if older.id == newer.id:
         raise InvalidInput("by", by, "is the same memory", "Name the memory that supersedes it")
     _check_scopes(older, newer)
+    owner = get_owner(older)
     since = newer.at if at is None else to_utc(at, field="at")
 
     def write() -> Revision:
@@ -115,7 +118,7 @@ def supersede(
         if kind in SUPERSEDING:
             _check_no_circle(engine, by, keys)
         revision = Revision(
-            id=revision_id(get_owner(older), keys),
+            id=revision_id(owner, keys),
             batch=uuid.uuid4().hex[:16],
             older=older.id,
             newer=newer.id,
@@ -125,13 +128,7 @@ def supersede(
             decided_at=now_utc(),
             state="active",
         )
-        entry = LedgerEntry(
-            revision=revision,
-            owner=get_owner(older),
-            pool=older.pool,
-            keys=keys,
-            since=since,
-        )
+        entry = LedgerEntry(revision=revision, owner=owner, pool=older.pool, keys=keys, since=since)
         make_ledger(engine)
         engine.ledger.append([entry])
         return revision
@@ -192,16 +189,9 @@ def unsupersede(engine: Engine, scope: Scope, *, revision: str | None, batch: st
         if not wanted:
             field, value = ("revision", revision) if batch is None else ("batch", batch)
             raise InvalidInput(field, value, "there is none in this scope", "See `revisions`")
-        changed = [
-            replace(
-                each,
-                revision=replace(
-                    each.revision, state="undone", decided_by=CALLER, decided_at=now_utc()
-                ),
-            )
-            for each in wanted
-            if each.revision.state != "undone"
-        ]
+        acting = [each for each in wanted if each.revision.state != "undone"]
+        undone = partial(replace, state="undone", decided_by=CALLER, decided_at=now_utc())
+        changed = [replace(each, revision=undone(each.revision)) for each in acting]
         if changed:
             engine.ledger.append(changed)
         return len(changed)
@@ -263,16 +253,6 @@ def _check_known(engine: Engine, scope: Scope, ids: Sequence[str]) -> set[str]:
     return wanted
 
 
-def check_count(name: str, value: object) -> None:
-    """Raise unless this is a number of things to return.
-
-    Raises:
-        InvalidInput: It is not a whole number from 1 on.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInput(name, value, "is out of range", "Give at least 1")
-
-
 def _scan_scope(engine: Engine, scope: Scope, on_progress: Progress) -> None:
     """Compare all memories of a scope with each other."""
     engine.writer.submit(lambda: make_ledger(engine)).result()
@@ -318,15 +298,11 @@ def timeline(engine: Engine, scope: Scope, ids: Sequence[str], *, k: int) -> tup
     group = groups[0] if groups else rows[:1].tolist()
     keys = snapshot.columns.key[group].tolist()
     states = snapshot.records.fetch(keys)
-    told = [
-        state
-        for key, row in zip(keys, group, strict=True)
-        if key in states
-        for state in (
-            _make_state(states[key], row, links),
-            *_earlier_states(engine, scope, states[key]),
-        )
-    ]
+    told: list[State] = []
+    for key, row in zip(keys, group, strict=True):
+        if key in states:
+            told.append(_make_state(states[key], row, links))
+            told += _earlier_states(engine, scope, states[key])
     return tuple(sorted(told, key=lambda state: (state.since, state.memory.created_at))[-k:])
 
 

@@ -402,14 +402,12 @@ def _read_unit(scope: Scope, given: Mapping[str, Any]) -> _Unit:
 
 def _read_revisions(given: object) -> list[Mapping[str, Any]]:
     """Check decisions, field by field."""
-    if not isinstance(given, list | tuple):
+    if not isinstance(given, list | tuple) or not all(isinstance(each, Mapping) for each in given):
         raise InvalidInput(REVISIONS_KEY, given, "must be a list of decisions", _REMEDY)
     return [_check_revision(each) for each in given]
 
 
-def _check_revision(given: object) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise InvalidInput(REVISIONS_KEY, given, "must be a list of decisions", _REMEDY)
+def _check_revision(given: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in ("older", "newer", "batch", "decided_by"):
         if not isinstance(given.get(name), str):
             raise _refusal(name, given.get(name), "must be a string")
@@ -515,15 +513,15 @@ def _note_revisions(engine: Engine, decided: _Decided) -> None:
             older, newer = (_newest_key(engine, record, given[side]) for side in ("older", "newer"))
             if older is not None and newer is not None:
                 entries.append(_make_entry(record, given, (older, newer)))
-    new = [entry for entry in entries if _adds(entry, known.get(entry.revision.id))]
+    by_caller = {name for name, entry in known.items() if entry.revision.decided_by == CALLER}
+    new = [
+        entry
+        for entry in entries
+        if entry.revision.id not in known
+        or (entry.revision.decided_by == CALLER and entry.revision.id not in by_caller)
+    ]
     if new:
         engine.ledger.append(new)
-
-
-def _adds(given: LedgerEntry, known: LedgerEntry | None) -> bool:
-    if known is None:
-        return True
-    return given.revision.decided_by == CALLER and known.revision.decided_by != CALLER
 
 
 def _newest_key(engine: Engine, record: MemoryRecord, memory_id: str) -> int | None:

@@ -92,12 +92,15 @@ def move(
     check_count(wanted)
     check_unserved(root)
     moved = 0, 0
-    if not _is_done(manifest, wanted, embedder):
+    is_so = (manifest.shards.count, manifest.shards.embedder) == (wanted, embedder.identity)
+    if manifest.planned is not None or not is_so:
         manifest = _plan(manifest, wanted, embedder)
         # Whoever began to serve it before it was planned has told so by now.
         check_unserved(root)
-        moved = _Move(manifest, embedder, on_progress).run()
-        manifest = _switch(manifest)
+        mover = _Move(manifest, embedder, on_progress)
+        moved = mover.run()
+        manifest = Manifest(manifest.number + 1, mover.target)
+        write_manifest(manifest)
     _remove_former(manifest)
     shards = manifest.shards
     return MoveReport(
@@ -124,12 +127,6 @@ def reshard(
             "embedder, or change it with `ekphory cluster reembed`."
         )
     return move(uri, embedder, count=count, on_progress=on_progress)
-
-
-def _is_done(manifest: Manifest, count: int, embedder: EmbeddingModel) -> bool:
-    shards = manifest.shards
-    is_so = (shards.count, shards.embedder) == (count, embedder.identity)
-    return manifest.planned is None and is_so
 
 
 def _plan(manifest: Manifest, count: int, embedder: EmbeddingModel) -> Manifest:
@@ -159,14 +156,6 @@ def _fence(source: Shards, shard: int) -> int:
     lease.seal()
     Objects(source.root).put_new(f"{source.catalog(shard)}/{LAST}", b"")
     return store.version()
-
-
-def _switch(plan: Manifest) -> Manifest:
-    if plan.planned is None:
-        return plan
-    done = Manifest(plan.number + 1, plan.planned)
-    write_manifest(done)
-    return done
 
 
 def _remove_former(manifest: Manifest) -> None:
@@ -230,7 +219,7 @@ class _Move:
 
     def __init__(self, plan: Manifest, embedder: EmbeddingModel, on_progress: Progress) -> None:
         assert plan.planned is not None  # noqa: S101  as the caller looked
-        self._plan, self._target, self._embedder = plan, plan.planned, embedder
+        self._plan, self.target, self._embedder = plan, plan.planned, embedder
         self._is_copied = plan.shards.embedder == embedder.identity
         self._objects = Objects(plan.shards.root)
         self._on_progress = on_progress
@@ -239,28 +228,28 @@ class _Move:
     def run(self) -> tuple[int, int]:
         """Copy all; return how many memories and decisions there are."""
         with making_tables(self._objects):
-            self._target.make_tables()
+            self.target.make_tables()
         sources = [self._read_source(shard) for shard in range(self._plan.shards.count)]
         last, judged_to = _number_anew(sources)
         self._total = sum(len(np.unique(each.rows[:, 0])) for each in sources)
         self._on_progress(0, self._total)
         decided = 0
         catalogs = self._split_catalogs()
-        for shard in range(self._target.count):
-            lease = self._target.lease(shard)
-            with hold_shard(self._target, shard, self._embedder, lease=lease) as engine:
+        for shard in range(self.target.count):
+            lease = self.target.lease(shard)
+            with hold_shard(self.target, shard, self._embedder, lease=lease) as engine:
                 filled = _Filled(engine, lease)
                 for source in sources:
                     self._copy(source, shard, filled)
                 decided += filled.decide(
-                    [e for source in sources for e in source.decisions_for(self._target, shard)],
+                    [e for source in sources for e in source.decisions_for(self.target, shard)],
                     judged_to,
                 )
                 filled.raise_versions(last)
                 keys = [source.rename(source.rows_for(shard)[:, 0]) for source in sources]
                 filled.check(np.unique(np.concatenate(keys)))
             if shard in catalogs:
-                self._objects.put_new(f"{self._target.catalog(shard)}/{1:012}", catalogs[shard])
+                self._objects.put_new(f"{self.target.catalog(shard)}/{1:012}", catalogs[shard])
         return self._total, decided
 
     def _read_source(self, shard: int) -> _Source:
@@ -273,7 +262,7 @@ class _Move:
             )
         ledger = Ledger(uri).read()
         decided = [key for entry in ledger.entries.values() for key in entry.keys]
-        rows = _find_rows(state, self._target)
+        rows = _find_rows(state, self.target)
         keys = np.union1d(rows[:, 0], np.array(decided, np.int64))
         return _Source(state, ledger, keys, rows)
 
@@ -307,7 +296,7 @@ class _Move:
                 states = [each for each in self._objects.names(name) if each != str(LAST)]
                 content = self._objects.get(f"{name}/{max(states)}") if states else None
                 for table, row in read_catalog(content, Path(folder) / str(shard), name):
-                    new = self._target.find(str(row["org"]), str(row["project"]))
+                    new = self.target.find(str(row["org"]), str(row["project"]))
                     rows[new].append((table, row))
             return {
                 shard: write_catalog(own, Path(folder) / f"new-{shard}")
@@ -372,15 +361,13 @@ class _Filled:
 
     def _add(self, memories: Sequence[protocol.StoredMemory]) -> None:
         # Looked at under the lease: another process may have gone on with the same plan.
-        known = set(self.keys().tolist()) if self._is_outdated() else set()
+        is_outdated = self._engine.store.version() != self._version
+        known = set(self.keys().tolist()) if is_outdated else set()
         new = [memory for memory in memories if memory.key not in known]
         if new:
             self._engine.store.append(new)
         self._keys = np.union1d(self._keys, [memory.key for memory in new])
         self._version = self._engine.store.version()
-
-    def _is_outdated(self) -> bool:
-        return self._engine.store.version() != self._version
 
     def decide(self, entries: Sequence[LedgerEntry], judged_to: int) -> int:
         """Add those decisions that are not there yet; return how many there are."""

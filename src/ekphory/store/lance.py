@@ -23,7 +23,7 @@ from ekphory.store.checks import verify_rows
 from ekphory.store.lance_index import VectorIndex
 from ekphory.store.lance_named import MOST_IDS, Keyed, NamedMemories, find_named_ids
 from ekphory.store.lance_presence import LancePresence
-from ekphory.store.lance_upkeep import Upkeep, open_table
+from ekphory.store.lance_upkeep import WHEN_BUSY, WHEN_QUIET, Upkeep, open_table
 from ekphory.store.lance_vectors import VectorsBeside, drop_others, list_vectors_beside
 from ekphory.store.writer import RecentWrites
 from ekphory.types import MemoryRecord, Progress
@@ -363,12 +363,12 @@ class LanceStore:
     @lance_table.with_lance_errors_translated("maintain")
     def maintain(self) -> None:
         """Do what upkeep is due."""
-        self._rearrange(self._upkeep.run_if_due)
+        self._rearrange(WHEN_BUSY)
 
     @lance_table.with_lance_errors_translated("maintain")
     def tidy(self) -> None:
         """Do what upkeep pays in a quiet moment."""
-        self._rearrange(self._upkeep.run_if_it_pays)
+        self._rearrange(WHEN_QUIET)
 
     def index_is_due(self) -> bool:
         """Return whether a large scope has outgrown its index."""
@@ -482,9 +482,9 @@ class LanceStore:
             self._named.forget()
         return before
 
-    def _rearrange(self, upkeep: Callable[[], bool]) -> None:
+    def _rearrange(self, when: tuple[int, float]) -> None:
         before = self._version.get()
-        if upkeep():
+        if self._upkeep.merge_after(*when):
             self._note_rearranged()
             after = int(self._table.version)
             self._version.note_own(after)

@@ -240,7 +240,6 @@ def _find_in(
 
 # One state of a store: nothing of it changes under the reader.
 
-Result = TypeVar("Result")
 _ROWS_READ = 8192
 _SUCCESSOR_COLUMNS = ["superseded_by", "session", *OWNER_FIELDS]
 _HISTORY: Filter = Not(protocol.CURRENT)
@@ -325,15 +324,8 @@ class LanceSnapshot:
         with self._translate_errors():
             taken = self._table.take_row_ids(rows.tolist()).select(columns).to_arrow()
         found = taken.sort_by("key")
-        return [
-            KeptMemory(key, record, fingerprint)
-            for key, record, fingerprint in zip(
-                found["key"].to_pylist(),
-                lance_rows.to_records(found),
-                found["fingerprint"].to_pylist(),
-                strict=True,
-            )
-        ]
+        keys, fingerprints = (found[name].to_pylist() for name in ("key", "fingerprint"))
+        return list(map(KeptMemory, keys, lance_rows.to_records(found), fingerprints))
 
     def places(self, columns: Sequence[str]) -> pa.Table:
         """Return some columns of all rows, and `_rowid`, by which `take_stored` reads them."""

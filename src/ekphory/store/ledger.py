@@ -102,12 +102,6 @@ class LedgerState:
 _NONE = LedgerState(-1, {}, None)
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenTable:
-    table: lancedb.table.Table
-    newest: lance_table.NewestVersion
-
-
 class Ledger:
     """Reads and adds to the ledger of one store. Safe for several threads."""
 
@@ -130,7 +124,7 @@ class Ledger:
         self._sole_writer = sole_writer
         # What errors name.
         self._uri = f"{uri}/{LEDGER_FOLDER}"
-        self._opened: _OpenTable | None = None
+        self._opened: lance_table.NewestVersion | None = None
         self._guard = threading.RLock()
         self._state = _NONE
         self._last = 0
@@ -145,7 +139,7 @@ class Ledger:
             if opened is None:
                 return _NONE
             # What was opened just now is the newest version.
-            version = opened.newest.get() if was_open else opened.newest.seen
+            version = opened.get() if was_open else opened.seen
             if version != self._state.version:
                 self._state = self._read_later(opened, version)
             return self._state
@@ -191,7 +185,7 @@ class Ledger:
             rows = [_to_row(first + place, entry, judged) for place, entry in enumerate(entries)]
             rows = rows or [_note(first, judged)]
             version = int(opened.table.add(pa.Table.from_pylist(rows, schema=_SCHEMA)).version)
-            opened.newest.note_own(version)
+            opened.note_own(version)
             changed = {entry.revision.id: entry for entry in entries}
             self._state = LedgerState(version, {**state.entries, **changed}, judged)
             self._last = first + len(rows) - 1
@@ -235,7 +229,7 @@ class Ledger:
         )
         self._opened, self._state, self._last = None, _NONE, 0
 
-    def _require(self) -> _OpenTable:
+    def _require(self) -> lance_table.NewestVersion:
         opened = self._open()
         if opened is None:
             raise StoreError(
@@ -244,7 +238,7 @@ class Ledger:
             )
         return opened
 
-    def _open(self) -> _OpenTable | None:
+    def _open(self) -> lance_table.NewestVersion | None:
         """Return the table; None where there is none yet."""
         if self._opened is None:
             if not lance_table.is_remote(self._store) and not has_ledger(self._store):
@@ -258,13 +252,12 @@ class Ledger:
                 return None
             commits = lance_table.CommitFiles(lance_table.commits_folder(self._store, LEDGER_TABLE))
             self._commits = len(commits.names() or ())
-            newest = lance_table.NewestVersion(
+            self._opened = lance_table.NewestVersion(
                 self._uri, table, commits=commits, sole_writer=self._sole_writer
             )
-            self._opened = _OpenTable(table, newest)
         return self._opened
 
-    def _read_later(self, opened: _OpenTable, version: int) -> LedgerState:
+    def _read_later(self, opened: lance_table.NewestVersion, version: int) -> LedgerState:
         query = opened.table.search().limit(lance_table.ALL_ROWS)
         if self._state is not _NONE:
             query = query.where(f"number > {self._last}", prefilter=True)
@@ -278,11 +271,11 @@ class Ledger:
                 entries[row["id"]] = _to_entry(row)
         return LedgerState(version, entries, judged)
 
-    def _sweep(self, opened: _OpenTable) -> None:
+    def _sweep(self, opened: lance_table.NewestVersion) -> None:
         opened.table.optimize()
         opened.table.checkout_latest()
         version = int(opened.table.version)
-        opened.newest.note_own(version)
+        opened.note_own(version)
         self._commits = 0
         self._state = replace(self._state, version=version) if self._state.version > 0 else _NONE
         if not lance_table.is_remote(self._store):

@@ -29,8 +29,11 @@ from scripts.figures.measuring import (
 from scripts.figures.pages import Shown, fill_in, read_shown, render_page, rendered_files
 from scripts.figures.pictures import draw
 from scripts.possible_ndcg import possible_ndcg
+from tests.cases import read_cases
 
 from ekphory.cli.app import app
+
+CASES = read_cases(__file__)
 
 DEFINED = read_definitions()
 
@@ -173,17 +176,7 @@ DOCUMENT = {
 
 
 @pytest.mark.parametrize(
-    ("path", "values"),
-    [
-        ("reports/[system]/scores/MAP/mean", {"ours": 0.62, "bm25": 0.38}),
-        ("reports/[system]/scores/(MAP)/mean", {"ours/MAP": 0.62, "bm25/MAP": 0.38}),
-        ("reports/[system]/scores/R@5|NDCG/mean", {"ours/R@5": 0.8}),
-        (
-            "reports/#/scores/MAP/mean|low",
-            {"0/mean": 0.62, "0/low": 0.6, "1/mean": 0.38, "1/low": 0.3},
-        ),
-        ("bins/#/said", {"0": 0.1, "1": 0.9}),
-    ],
+    ("path", "values"), CASES["a path chooses numbers and its choices name them"]
 )
 def test_a_path_chooses_numbers_and_its_choices_name_them(path, values):
     assert select_values(DOCUMENT, Run(command="x", keep=(path,))) == values
@@ -192,12 +185,7 @@ def test_a_path_chooses_numbers_and_its_choices_name_them(path, values):
 
 
 @pytest.mark.parametrize(
-    ("keep", "message"),
-    [
-        (("reports/[system]/speed",), "leads nowhere: there is no 'speed'"),
-        (("reports/[system]/scores/P@1|P@5/mean",), "has no number at"),
-        (("bins/#/said", "bins/#/said"), "has two values under one key"),
-    ],
+    ("keep", "message"), CASES["a path that finds nothing or too much is refused"]
 )
 def test_a_path_that_finds_nothing_or_too_much_is_refused(keep, message):
     with pytest.raises(FigureError, match=message):
@@ -281,19 +269,7 @@ def test_a_page_can_show_the_commands_and_no_figure_that_is_not_defined():
 VALUES = {"a/MAP": 0.6, "b/MAP": 0.25, "b/p": 0.0004, "a/n": 12345.0, "a/ms": 7.25, "b/d": -0.0001}
 
 
-@pytest.mark.parametrize(
-    ("template", "text"),
-    [
-        ("{a/MAP} | {b/MAP!.2} | {a/MAP!%}", ".600 | .25 | 60.0"),
-        ("{b/MAP!+.3} | {b/d!+.3} | {b/d!+.4}", "+.250 | +.000 | -.0001"),
-        ("{b/p!p} | {b/MAP!p}", "<.001 | .250"),
-        ("{a/n!n} | {a/ms!1} | {a/ms!2} | {a/n!MiB}", "12,345 | 7.2 | 7.25 | 0"),
-        ("^{a/MAP} | ^{b/MAP} | {a/MAP}", "**.600** | .250 | .600"),
-        ("{c/MAP!.3?} | x", " | x"),
-        ("{c/ms!1?} / {d/ms!1?} | x", " | x"),
-        ("{c/MAP!.3?} ({c/low!.3?} to {c/high!.3?}) | x", " | x"),
-    ],
-)
+@pytest.mark.parametrize(("template", "text"), CASES["a template is filled in"])
 def test_a_template_is_filled_in(template, text):
     assert fill_in(Table(rows=(template,)), VALUES) == text
 

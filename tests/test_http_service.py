@@ -10,6 +10,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import read_cases
 from tests.services.wire import Reply, running_service, says
 
 from ekphory.errors import InvalidInput, ServiceError
@@ -24,6 +25,8 @@ from ekphory.http_service import (
     compute_backoff,
     read_retry_after,
 )
+
+CASES = read_cases(__file__)
 
 
 class SteppedClock:
@@ -76,16 +79,7 @@ def connect(wire, time):
 
 
 @pytest.mark.parametrize(
-    ("url", "completed"),
-    [
-        ("http://host:8080", "http://host:8080/v1/rerank"),
-        ("http://host/", "http://host/v1/rerank"),
-        ("https://host/v1", "https://host/v1/rerank"),
-        ("https://host/proxy/v3/", "https://host/proxy/v3/rerank"),
-        ("https://host/rerank", "https://host/rerank"),
-        ("https://host/v1?version=2#part", "https://host/v1/rerank?version=2"),
-        ("http://[::1]:80/v1", "http://[::1]:80/v1/rerank"),
-    ],
+    ("url", "completed"), CASES["a host a base and an endpoint become the endpoint"]
 )
 def test_a_host_a_base_and_an_endpoint_become_the_endpoint(url, completed):
     assert complete_url(url, prefix="/v1", operation="/rerank") == completed

@@ -62,27 +62,20 @@ def test_a_with_block_closes_its_handle(store_path, background_threads):
 
 
 @pytest.mark.parametrize(
-    "use",
+    ("verb", "given"),
     [
-        lambda memory: memory.add("x"),
-        lambda memory: memory.add_many([{"text": "x"}]),
-        lambda memory: memory.add_messages([{"role": "user", "content": "x"}]),
-        lambda memory: memory.search("x"),
-        lambda memory: memory.search(""),
-        lambda memory: memory.get("1"),
-        lambda memory: memory.list(),
-        lambda memory: memory.count(),
-        lambda memory: memory.history("1"),
-        lambda memory: memory.update("1", text="x"),
-        lambda memory: memory.forget("1"),
-        lambda memory: memory.health(),
-        lambda memory: memory.repair(),
+        *((verb, {}) for verb in ("list", "count", "health", "repair")),
+        *((verb, {"id": "1"}) for verb in ("get", "history", "forget")),
+        *(("search", {"query": query}) for query in ("x", "")),
+        *(("add", {"text": "x"}), ("update", {"id": "1", "text": "x"})),
+        ("add_many", {"records": [{"text": "x"}]}),
+        ("add_messages", {"messages": [{"role": "user", "content": "x"}]}),
     ],
 )
-def test_a_closed_handle_says_so(memory, use):
+def test_a_closed_handle_says_so(memory, verb, given):
     memory.close()
     with pytest.raises(StoreClosed, match="Open the store again"):
-        use(memory)
+        getattr(memory, verb)(**given)
 
 
 def test_closing_waits_for_what_is_being_written(store_path):
@@ -113,14 +106,8 @@ def test_closing_waits_for_what_is_being_written(store_path):
 def test_several_spellings_of_a_path_are_one_store(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to(tmp_path / "store")
-    spellings = [
-        "store",
-        "./store/",
-        tmp_path / "store",
-        "other/../store",
-        "link",
-        f"file://{tmp_path}/store",
-    ]
+    spellings = ["store", "./store/", "other/../store", "link"]
+    spellings += [tmp_path / "store", f"file://{tmp_path}/store"]
     handles = [Memory(path, embedder=HashEmbedder()) for path in spellings]
     handles[0].add("hello", id="1")
     assert [handle.add("hello", id="1").skipped for handle in handles] == [1] * 6

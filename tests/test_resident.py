@@ -240,10 +240,8 @@ def test_on_a_full_disk_writes_fail_searches_answer_and_with_room_it_goes_on(hom
         check=False,
         timeout=180,
     )
-    assert (done.stdout, done.stderr) == (
-        "3; Salt is in the jar; The spare key is under the pot\n",
-        "",
-    )
+    assert done.stderr == ""
+    assert done.stdout == "3; Salt is in the jar; The spare key is under the pot\n"
 
 
 def test_of_two_that_start_at_once_one_serves(home):

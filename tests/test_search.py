@@ -175,14 +175,7 @@ def test_importance_age_and_pool_change_no_score(memory):
     assert first.score == second.score
 
 
-@pytest.mark.parametrize(
-    ("text", "query"),
-    [
-        ("昨日、友達と東京タワーに行きました", "東京タワー"),
-        ("我喜歡貓，不喜歡狗", "喜歡貓"),
-        ("我的生日是五月八日", "生日是哪天"),
-    ],
-)
+@pytest.mark.parametrize(("text", "query"), CASES["chinese and japanese text is found"])
 def test_chinese_and_japanese_text_is_found(store_path, text, query):
     with Memory(store_path) as memory:
         memory.add(text, id="wanted")
@@ -350,14 +343,7 @@ def test_a_memory_in_the_time_is_as_probable_as_the_reading_is_sure(turns):
     assert (result.hits, result.abstained) == ((), True)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"time": "sometimes"}, r"time='sometimes'.*'boost' or 'filter' or 'ignore'"),
-        ({"timezone": "Mars"}, r"timezone='Mars'"),
-        ({"time": "filter", "preset": "rrf"}, r"'rrf' reads no time"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), CASES["what cannot be used is named"])
 def test_what_cannot_be_used_is_named(turns, options, message):
     with pytest.raises(InvalidInput, match=message):
         turns.search("kayak", **options)
@@ -411,15 +397,7 @@ def filled(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("query", "options", "order"),
-    [
-        ("tulips", {}, "score"),
-        ("tulips", {"preset": "fast"}, "score"),
-        ("tulips", {"preset": "rrf"}, "ranks"),
-        ("tulips", {"preset": "memory_spark"}, "diversity"),
-        ("", {}, "newest"),
-        ("yesterday", {"now": "2026-11-21T12:00Z"}, "time"),
-    ],
+    ("query", "options", "order"), CASES["a result says what it is ordered by"]
 )
 def test_a_result_says_what_it_is_ordered_by(filled, query, options, order):
     assert filled.search(query, **options).order == order

@@ -380,10 +380,8 @@ def _hold_inner(directory: Path) -> Iterator[list[lance_snapshot.StateFiles]]:
 
 
 def _inner_stores(directory: Path) -> list[Path]:
-    return sorted(
-        each.parent
-        for each in directory.glob(f"{EMBEDDERS_FOLDER}/*/{lance_snapshot.TABLE_FOLDER}")
-    )
+    tables = directory.glob(f"{EMBEDDERS_FOLDER}/*/{lance_snapshot.TABLE_FOLDER}")
+    return sorted(each.parent for each in tables)
 
 
 def _summarise(contents: Contents) -> dict[str, Any]:

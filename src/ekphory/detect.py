@@ -8,7 +8,6 @@ what a crash left undone is done by whoever opens the store next.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import re
@@ -30,7 +29,7 @@ from ekphory.retrieval.dense import Wanted
 from ekphory.retrieval.snapshot import ScopeSnapshot, Snapshots
 from ekphory.scope import get_owner, owned_in_any_session
 from ekphory.spans import TraceSpan
-from ekphory.store.ledger import Ledger, LedgerEntry
+from ekphory.store.ledger import Ledger, LedgerEntry, revision_id
 from ekphory.store.protocol import IntArray, ScoreArray, Store
 from ekphory.store.writer import Writer
 from ekphory.time_words.parse import read_time
@@ -42,7 +41,6 @@ from ekphory.types import (
     RevisionKind,
     RevisionState,
     now_utc,
-    to_microseconds,
 )
 
 FEW_MEMORIES = 64
@@ -117,12 +115,7 @@ def judge(
             return Verdict(kind, by_kind[kind], "active")
     if ended < limits.shows:
         return None
-    return Verdict(
-        first,
-        ended,
-        "conflict",
-        leans=may_act and not _is_one_talk(pair),
-    )
+    return Verdict(first, ended, "conflict", leans=may_act and not _is_one_talk(pair))
 
 
 def _is_later(pair: StatementPair) -> bool:
@@ -207,12 +200,6 @@ CALLER = "caller"
 """Who decided, where a caller of `supersede` did."""
 
 
-def revision_id(owner: Sequence[str | None], keys: tuple[int, int]) -> str:
-    """Return the id of the decision on two rows of one owner, always the same."""
-    text = json.dumps([*owner, *keys])
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-
 def exact_scope(record: MemoryRecord) -> Filter:
     """Return the condition for memories of the same owner and pool, in any session."""
     pool = Comparison(Field("pool"), "eq", record.pool)
@@ -237,13 +224,6 @@ def are_of_a_series(one: str, other: str) -> bool:
         return False
     numbers = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
     return [first != second for first, second in numbers].count(True) > 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    older_key: int
-    newer_key: int
-    pair: StatementPair
 
 
 class ChangeDetector:
@@ -441,7 +421,7 @@ class ChangeDetector:
     ) -> list[LedgerEntry]:
         snapshot = self._snapshots.of(exact_scope(records[keys[0]]))
         known = self._ledger.read().entries
-        pairs: dict[tuple[int, int], _Pair] = {}
+        pairs: dict[tuple[int, int], StatementPair] = {}
         nearest = {key: self._nearest(snapshot, key) for key in keys}
         others = self._store.fetch(sorted({each for found in nearest.values() for each in found}))
         for key, found in nearest.items():
@@ -451,23 +431,26 @@ class ChangeDetector:
                     and _is_statement(others[other])
                     and not are_of_a_series(records[key].text, others[other].text)
                 ):
-                    each = _in_order((key, records[key]), (other, others[other]))
-                    pairs[each.older_key, each.newer_key] = each
-        asked = [
-            each
-            for numbers, each in pairs.items()
-            if revision_id(get_owner(each.pair.older), numbers) not in known
-        ]
+                    both = (key, records[key]), (other, others[other])
+                    older, newer = sorted(both, key=lambda each: (each[1].at, each[0]))
+                    pairs[older[0], newer[0]] = StatementPair(older[1], newer[1])
+        asked = {
+            numbers: pair
+            for numbers, pair in pairs.items()
+            if revision_id(get_owner(pair.older), numbers) not in known
+        }
         if not asked or self._reader is None:
             return []
         reader = self._reader()
         decided = []
-        for each, row in zip(asked, reader.read([each.pair for each in asked]), strict=True):
-            verdict, decided_by = judge(row.tolist(), each.pair, reader), reader.name
+        read = reader.read(list(asked.values()))
+        for (numbers, pair), row in zip(asked.items(), read, strict=True):
+            verdict, decided_by = judge(row.tolist(), pair, reader), reader.name
             if verdict is not None and verdict.state == "conflict" and self._chat is not None:
-                verdict, decided_by = self._ask(self._chat, each.pair, verdict, reader)
+                verdict, decided_by = self._ask(self._chat, pair, verdict, reader)
             if verdict is not None:
-                decided.append(_make_entry(each, verdict, decided_by=decided_by, batch=batch))
+                told = {"batch": batch, "decided_by": decided_by}
+                decided.append(_make_entry(numbers, pair, verdict, **told))
         return decided
 
     def _ask(
@@ -522,14 +505,10 @@ def _best(rows: IntArray, scores: ScoreArray, *, most: int, least: float) -> Ite
     return [int(each) for each in rows[scores >= least]]
 
 
-def _in_order(first: tuple[int, MemoryRecord], second: tuple[int, MemoryRecord]) -> _Pair:
-    older, newer = sorted((first, second), key=lambda each: (each[1].at, each[0]))
-    return _Pair(older[0], newer[0], StatementPair(older[1], newer[1]))
-
-
-def _make_entry(each: _Pair, verdict: Verdict, *, decided_by: str, batch: str) -> LedgerEntry:
-    older, newer = each.pair.older, each.pair.newer
-    keys = each.older_key, each.newer_key
+def _make_entry(
+    keys: tuple[int, int], pair: StatementPair, verdict: Verdict, *, decided_by: str, batch: str
+) -> LedgerEntry:
+    older, newer = pair.older, pair.newer
     revision = Revision(
         id=revision_id(get_owner(older), keys),
         batch=batch,
@@ -546,8 +525,7 @@ def _make_entry(each: _Pair, verdict: Verdict, *, decided_by: str, batch: str) -
         revision=revision,
         owner=get_owner(newer),
         pool=newer.pool,
-        older_key=each.older_key,
-        newer_key=each.newer_key,
+        keys=keys,
         since=newer.at,
         until=until,
         leans=verdict.leans,
@@ -557,10 +535,6 @@ def _make_entry(each: _Pair, verdict: Verdict, *, decided_by: str, batch: str) -
 def find_exception_end(record: MemoryRecord) -> datetime:
     """Return when an exception ends that a memory tells of: as it says, or a fortnight later."""
     reading = read_time(record.text, now=record.at)
-    ends = [
-        reference.interval.end
-        for reference in reading.references
-        if reference.interval is not None and reference.interval.end is not None
-    ]
-    ahead = [end for end in ends if to_microseconds(end) > to_microseconds(record.at)]
+    ends = [each.interval.end for each in reading.references if each.interval is not None]
+    ahead = [end for end in ends if end is not None and end > record.at]
     return max(ahead, default=record.at + EXCEPTION_LASTS)

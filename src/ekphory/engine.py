@@ -98,16 +98,11 @@ class Engine:
         return found
 
 
-@dataclass(slots=True)
-class _Shared:
-    engine: Engine
-    handles: int
-
-
 MakeEngine = Callable[[str, EmbeddingModel], Engine]
 
-_open: dict[str, _Shared] = {}
-_inherited: list[dict[str, _Shared]] = []
+_open: dict[str, Engine] = {}
+_handles: dict[str, int] = {}
+_inherited: list[dict[str, Engine]] = []
 _guard = ForkSafeLock()
 
 
@@ -129,9 +124,9 @@ def acquire(
     uri = _resolve(path)
     with _guard:
         if uri not in _open:
-            _open[uri] = _Shared((make or make_engine)(uri, embedder), 0)
-        _open[uri].handles += 1
-        engine = _open[uri].engine
+            _open[uri] = (make or make_engine)(uri, embedder)
+        _handles[uri] = _handles.get(uri, 0) + 1
+        engine = _open[uri]
     engine.add_embedder(embedder)
     return engine
 
@@ -141,11 +136,10 @@ def release(engine: Engine) -> None:
     if engine.process != os.getpid():
         return
     with _guard:
-        shared = _open[engine.uri]
-        shared.handles -= 1
-        if shared.handles:
+        _handles[engine.uri] -= 1
+        if _handles[engine.uri]:
             return
-        del _open[engine.uri]
+        del _open[engine.uri], _handles[engine.uri]
     _close(engine)
 
 
@@ -155,6 +149,7 @@ def _forget_parents() -> None:
     # Kept alive: what their ends would give back belongs to the parent.
     _inherited.append(_open)
     _open = {}
+    _handles.clear()
 
 
 run_after_fork(_forget_parents)
@@ -164,7 +159,7 @@ run_after_fork(_forget_parents)
 def _close_all() -> None:
     """Finish what open handles have queued: an end of Python amid a write of Lance is a crash."""
     with _guard:
-        left = [shared.engine for shared in _open.values()]
+        left = list(_open.values())
     for engine in left:
         _close(engine)
 
@@ -192,23 +187,29 @@ def make_engine(uri: str, embedder: EmbeddingModel, lock: FencedLock | None = No
         lock.tables += [store, ledger]
     upkeep = UpkeepState(None if "://" in uri else Path(uri))
     writer = Writer(store, lock or make_lock(uri), upkeep=upkeep)
-    embedders = {embedder.identity: embedder}
-    snapshots = Snapshots(store, embedders)
-    detector = ChangeDetector(store, writer, snapshots, ledger, reader=_find_reader())
+    reader = _find_reader()
+    engine = assemble(uri, embedder, store=store, writer=writer, ledger=ledger, reader=reader)
     if "://" not in uri:
         # What a crash left undone; on object storage it would take the lease from a writer.
-        detector.wake()
-    return Engine(
-        uri,
-        store,
-        writer,
-        snapshots,
-        embedders,
-        ledger,
-        SnapshotLinks(ledger),
-        detector,
-        PinnedRules(store.fetch),
-    )
+        engine.detector.wake()
+    return engine
+
+
+def assemble(
+    uri: str,
+    embedder: EmbeddingModel,
+    *,
+    store: protocol.Store,
+    writer: Writer,
+    ledger: Ledger,
+    reader: Callable[[], ChangeReader] | None,
+) -> Engine:
+    """Return an open store of its parts; `reader` is that of `ChangeDetector`."""
+    embedders, links = {embedder.identity: embedder}, SnapshotLinks(ledger)
+    snapshots = Snapshots(store, embedders)
+    detector = ChangeDetector(store, writer, snapshots, ledger, reader=reader)
+    pinned = PinnedRules(store.fetch)
+    return Engine(uri, store, writer, snapshots, embedders, ledger, links, detector, pinned)
 
 
 def _find_reader() -> Callable[[], ChangeReader] | None:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from ekphory.detect import CALLER, revision_id
+from ekphory.detect import CALLER
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MemoryNotFound
 from ekphory.filters.lance_sql import matches
 from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter, IsNull, Or
 from ekphory.scope import Scope, owned_like
 from ekphory.store.protocol import CURRENT, Order, first_key
-from ekphory.types import MemoryRecord, is_storable, now_utc
+from ekphory.types import MemoryRecord, check_count, is_storable, now_utc
 from ekphory.write import WRITABLE_FIELDS, make_draft, make_ledger, match_store, prepare, to_stored
 
 # Reading without ranking.
@@ -28,10 +28,8 @@ class Page:
     order: Order
 
     def __post_init__(self) -> None:
-        for name, least in (("limit", 1), ("offset", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InvalidInput(name, value, "is out of range", f"Give at least {least}")
+        check_count("limit", self.limit)
+        check_count("offset", self.offset, least=0)
         if self.order not in get_args(Order):
             choices = ", ".join(get_args(Order))
             raise InvalidInput("order", self.order, "no such order", f"Choose one of {choices}")
@@ -177,19 +175,13 @@ def _carry_over(engine: Engine, key: int, successor: int, *, all_of_them: bool) 
     version is written: one that names a row which never came acts on nothing.
     """
     entries = engine.ledger.read().entries.values()
-    kept = [
-        each
+    moved = [
+        each.moved(lambda old: successor if old == key else old)
         for each in entries
-        if key in (each.older_key, each.newer_key)
+        if key in each.keys
         and each.revision.state != "undone"
         and (all_of_them or each.revision.decided_by == CALLER)
     ]
-    moved = []
-    for each in kept:
-        keys = tuple(successor if old == key else old for old in (each.older_key, each.newer_key))
-        name = revision_id(each.owner, (keys[0], keys[1]))
-        revision = replace(each.revision, id=name)
-        moved.append(replace(each, revision=revision, older_key=keys[0], newer_key=keys[1]))
     if moved:
         engine.ledger.append(moved)
 
@@ -222,17 +214,22 @@ def hide(engine: Engine, scope: Scope, which: Filter) -> int:
     """Delete the matching current memories with their history; return how many memories."""
 
     def write() -> int:
-        engine.store.version()
-        matching = And((scope.predicate(), CURRENT, which))
-        records = engine.store.select(matching, order="written")
-        keys = engine.store.keys(matching).tolist()
-        for record in records:
-            if record.supersedes is not None:
-                keys += engine.store.keys(are_versions_of(record)).tolist()
+        records, keys = find_whole(engine, And((scope.predicate(), CURRENT, which)))
         engine.store.delete(keys)
         return len(records)
 
     return engine.writer.submit(write).result()
+
+
+def find_whole(engine: Engine, which: Filter) -> tuple[list[MemoryRecord], list[int]]:
+    """Return matching memories, and the keys of these and of all their earlier versions."""
+    engine.store.version()
+    records = engine.store.select(which, order="written")
+    keys = set(engine.store.keys(which).tolist())
+    for record in records:
+        if record.supersedes is not None:
+            keys |= set(engine.store.keys(are_versions_of(record)).tolist())
+    return records, sorted(keys)
 
 
 def hide_one(engine: Engine, scope: Scope, memory_id: str) -> int:
@@ -264,6 +261,6 @@ def purge(engine: Engine) -> None:
         living = engine.store.keys(CURRENT)
         engine.snapshots.drop_all_but(living)
         keys = set(living.tolist())
-        engine.ledger.purge(lambda entry: {entry.older_key, entry.newer_key} <= keys)
+        engine.ledger.purge(lambda entry: keys.issuperset(entry.keys))
 
     engine.writer.submit(write).result()

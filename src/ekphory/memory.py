@@ -56,6 +56,7 @@ from ekphory.types import (
     SupersededUse,
     TimeUse,
     WriteReport,
+    check_count,
     ignore_progress,
     now_utc,
     to_utc,
@@ -606,7 +607,7 @@ class Memory:
         Raises:
             InvalidInput: The topic is empty, or an argument cannot be used.
         """
-        revise.check_count("k", k)
+        check_count("k", k)
         if not isinstance(topic, str) or not topic.strip():
             raise InvalidInput("topic", topic, "names nothing", "Give words such as 'where I live'")
         found = self.search(topic, now=now, superseded="ignore")

@@ -6,19 +6,20 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice, pairwise
 from typing import get_args
 
 import numpy as np
 
-from ekphory.detect import BY_A_PERSON, CALLER, authority, revision_id
+from ekphory.detect import BY_A_PERSON, CALLER, authority
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
 from ekphory.filters.tree import And, Comparison, Field, In
 from ekphory.history import get, history
 from ekphory.retrieval.revisions import FOREVER, RevisionLinks
 from ekphory.scope import OWNER_FIELDS, Scope, get_owner, owned_like
-from ekphory.store.ledger import LedgerEntry
+from ekphory.store.ledger import LedgerEntry, revision_id
 from ekphory.store.protocol import CURRENT
 from ekphory.types import (
     EPOCH,
@@ -29,6 +30,7 @@ from ekphory.types import (
     Progress,
     Revision,
     RevisionKind,
+    check_count,
     is_storable,
     now_utc,
     to_microseconds,
@@ -107,6 +109,7 @@ def supersede(
     if older.id == newer.id:
         raise InvalidInput("by", by, "is the same memory", "Name the memory that supersedes it")
     _check_scopes(older, newer)
+    owner = get_owner(older)
     since = newer.at if at is None else to_utc(at, field="at")
 
     def write() -> Revision:
@@ -115,7 +118,7 @@ def supersede(
         if kind in SUPERSEDING:
             _check_no_circle(engine, by, keys)
         revision = Revision(
-            id=revision_id(get_owner(older), keys),
+            id=revision_id(owner, keys),
             batch=uuid.uuid4().hex[:16],
             older=older.id,
             newer=newer.id,
@@ -125,14 +128,7 @@ def supersede(
             decided_at=now_utc(),
             state="active",
         )
-        entry = LedgerEntry(
-            revision=revision,
-            owner=get_owner(older),
-            pool=older.pool,
-            older_key=keys[0],
-            newer_key=keys[1],
-            since=since,
-        )
+        entry = LedgerEntry(revision=revision, owner=owner, pool=older.pool, keys=keys, since=since)
         make_ledger(engine)
         engine.ledger.append([entry])
         return revision
@@ -151,14 +147,14 @@ def _check_no_circle(engine: Engine, by: str, keys: tuple[int, int]) -> None:
     while waiting:
         key = waiting.pop()
         for entry in acting:
-            if entry.older_key == key and entry.newer_key == keys[0]:
+            if entry.keys == (key, keys[0]):
                 told = entry.revision
                 problem = f"{told.older!r} is superseded by {told.newer!r}"
                 remedy = f"Take that back first: unsupersede the decision {told.id}"
                 raise InvalidInput("by", by, problem, remedy)
-            if entry.older_key == key and entry.newer_key not in seen:
-                seen.add(entry.newer_key)
-                waiting.append(entry.newer_key)
+            if entry.keys[0] == key and entry.keys[1] not in seen:
+                seen.add(entry.keys[1])
+                waiting.append(entry.keys[1])
 
 
 def _check_scopes(older: MemoryRecord, newer: MemoryRecord) -> None:
@@ -193,16 +189,9 @@ def unsupersede(engine: Engine, scope: Scope, *, revision: str | None, batch: st
         if not wanted:
             field, value = ("revision", revision) if batch is None else ("batch", batch)
             raise InvalidInput(field, value, "there is none in this scope", "See `revisions`")
-        changed = [
-            replace(
-                each,
-                revision=replace(
-                    each.revision, state="undone", decided_by=CALLER, decided_at=now_utc()
-                ),
-            )
-            for each in wanted
-            if each.revision.state != "undone"
-        ]
+        acting = [each for each in wanted if each.revision.state != "undone"]
+        undone = partial(replace, state="undone", decided_by=CALLER, decided_at=now_utc())
+        changed = [replace(each, revision=undone(each.revision)) for each in acting]
         if changed:
             engine.ledger.append(changed)
         return len(changed)
@@ -234,12 +223,11 @@ def revisions(
         wanted = _check_known(engine, scope, of)
         entries = [each for each in entries if {each.revision.older, each.revision.newer} & wanted]
     newest = entries[: -limit - 1 : -1]
-    keys = {key for each in newest for key in (each.older_key, each.newer_key)}
-    records = engine.store.fetch(sorted(keys))
+    records = engine.store.fetch(sorted({key for each in newest for key in each.keys}))
     return tuple(
-        DecidedPair(each.revision, records[each.older_key], records[each.newer_key])
+        DecidedPair(each.revision, *(records[key] for key in each.keys))
         for each in newest
-        if {each.older_key, each.newer_key} <= records.keys()
+        if records.keys() >= set(each.keys)
     )
 
 
@@ -265,16 +253,6 @@ def _check_known(engine: Engine, scope: Scope, ids: Sequence[str]) -> set[str]:
     return wanted
 
 
-def check_count(name: str, value: object) -> None:
-    """Raise unless this is a number of things to return.
-
-    Raises:
-        InvalidInput: It is not a whole number from 1 on.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInput(name, value, "is out of range", "Give at least 1")
-
-
 def _scan_scope(engine: Engine, scope: Scope, on_progress: Progress) -> None:
     """Compare all memories of a scope with each other."""
     engine.writer.submit(lambda: make_ledger(engine)).result()
@@ -290,7 +268,7 @@ def visible_entries(engine: Engine, scope: Scope) -> list[LedgerEntry]:
     snapshot = engine.snapshots.of(scope.predicate())
     keys = snapshot.columns.key
     entries = list(engine.ledger.read().entries.values())
-    wanted = np.array([(each.older_key, each.newer_key) for each in entries], np.int64)
+    wanted = np.array([each.keys for each in entries], np.int64)
     seen = np.isin(wanted.reshape(-1, 2), keys)
     return [each for each, (older, newer) in zip(entries, seen, strict=True) if older and newer]
 
@@ -320,15 +298,11 @@ def timeline(engine: Engine, scope: Scope, ids: Sequence[str], *, k: int) -> tup
     group = groups[0] if groups else rows[:1].tolist()
     keys = snapshot.columns.key[group].tolist()
     states = snapshot.records.fetch(keys)
-    told = [
-        state
-        for key, row in zip(keys, group, strict=True)
-        if key in states
-        for state in (
-            _make_state(states[key], row, links),
-            *_earlier_states(engine, scope, states[key]),
-        )
-    ]
+    told: list[State] = []
+    for key, row in zip(keys, group, strict=True):
+        if key in states:
+            told.append(_make_state(states[key], row, links))
+            told += _earlier_states(engine, scope, states[key])
     return tuple(sorted(told, key=lambda state: (state.since, state.memory.created_at))[-k:])
 
 

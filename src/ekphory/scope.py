@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 
 from ekphory.errors import FilterError, InvalidInput, ScopeError
 from ekphory.filters.grammar import parse_filter
@@ -48,16 +48,13 @@ class Scope:
     session: str | None = None
 
     def __post_init__(self) -> None:
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            if value is not None and not _is_name(value):
-                problem = f"a scope field is text of 1 to {LONGEST_NAME:,} characters without NUL"
-                raise InvalidInput(entry.name, value, problem, "Leave it out to unbind")
+        for name in SCOPE_FIELDS:
+            if getattr(self, name) is not None:
+                check_name(name, getattr(self, name))
 
     def named(self) -> list[str]:
         """Return the bound fields with their values, such as `project='home'`."""
-        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return [f"{name}={value!r}" for name, value in values.items() if value is not None]
+        return [f"{name}={value!r}" for name, value in asdict(self).items() if value is not None]
 
     def predicate(self) -> Filter:
         """Return the condition that every read, on every arm, is combined with."""
@@ -109,13 +106,16 @@ def _equality(name: str, value: str) -> Filter:
     return equal
 
 
-def _is_name(value: object) -> bool:
-    return (
-        isinstance(value, str)
-        and bool(value.strip())
-        and len(value) <= LONGEST_NAME
-        and is_storable(value)
-    )
+def check_name(field: str, text: object) -> str:
+    """Return the value of a scope field.
+
+    Raises:
+        InvalidInput: It cannot be one.
+    """
+    if isinstance(text, str) and text.strip() and len(text) <= LONGEST_NAME and is_storable(text):
+        return text
+    problem = f"a scope field is text of 1 to {LONGEST_NAME:,} characters without NUL"
+    raise InvalidInput(field, text, problem, "Leave it out to unbind")
 
 
 def _named_values(tree: Filter) -> Iterator[tuple[str, tuple[Value, ...]]]:

@@ -26,16 +26,16 @@ from typing import IO, Any, get_args
 
 import numpy as np
 
-from ekphory import __version__, legacy
+from ekphory import __version__, legacy, write
 from ekphory.atomic_write import write_aside
-from ekphory.detect import CALLER, revision_id
+from ekphory.detect import CALLER
 from ekphory.engine import Engine
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.filters.tree import And, Comparison, Field, Filter, Or
 from ekphory.history import get, unexpired
 from ekphory.scope import Scope, get_owner, owned_in_any_session, owned_like
 from ekphory.store.lance_snapshot import KeptMemory, LanceSnapshot, StateGone
-from ekphory.store.ledger import Ledger, LedgerEntry
+from ekphory.store.ledger import Ledger, LedgerEntry, revision_id
 from ekphory.store.protocol import CURRENT, IntArray, Presence
 from ekphory.types import (
     Failure,
@@ -48,21 +48,6 @@ from ekphory.types import (
     now_utc,
     to_plain_data,
     to_utc,
-)
-from ekphory.write import (
-    BATCH,
-    Draft,
-    Identity,
-    Prepared,
-    append_after,
-    compute_thread,
-    delete_expired,
-    find_alive_ids,
-    find_present,
-    make_draft,
-    make_ledger,
-    prepare,
-    read_records,
 )
 
 FORMAT_VERSION = 1
@@ -328,7 +313,7 @@ def _by_memory(
     found: dict[int, list[LedgerEntry]] = {}
     for entry in ledger.read().entries.values():
         for side in sides:
-            found.setdefault(side(entry.older_key, entry.newer_key), []).append(entry)
+            found.setdefault(side(*entry.keys), []).append(entry)
     return found
 
 
@@ -374,7 +359,7 @@ class _Unit:
         revisions: Decisions on the memory and one that was written before it.
     """
 
-    drafts: list[Draft]
+    drafts: list[write.Draft]
     revisions: list[Mapping[str, Any]]
 
 
@@ -383,11 +368,13 @@ def add_exported(engine: Engine, scope: Scope, records: Iterable[Mapping[str, An
     added: list[str] = []
     failed: list[Failure] = []
     skipped = 0
-    units = read_records(records, partial(_read_unit, scope), failed)
-    while batch := list(islice(units, BATCH)):
+    units = write.read_records(records, partial(_read_unit, scope), failed)
+    while batch := list(islice(units, write.BATCH)):
         fresh, _ = _pick_absent(engine, scope, [unit.drafts for unit in batch])
         kept = [batch[place] for place in fresh]
-        rows = iter(prepare(engine.embedder, [entry for unit in kept for entry in unit.drafts]))
+        rows = iter(
+            write.prepare(engine.embedder, [entry for unit in kept for entry in unit.drafts])
+        )
         prepared = [list(islice(rows, len(unit.drafts))) for unit in kept]
         # Also of what was there: a process may have been killed between the two.
         decided = [(unit.drafts[-1].record, unit.revisions) for unit in batch if unit.revisions]
@@ -415,14 +402,12 @@ def _read_unit(scope: Scope, given: Mapping[str, Any]) -> _Unit:
 
 def _read_revisions(given: object) -> list[Mapping[str, Any]]:
     """Check decisions, field by field."""
-    if not isinstance(given, list | tuple):
+    if not isinstance(given, list | tuple) or not all(isinstance(each, Mapping) for each in given):
         raise InvalidInput(REVISIONS_KEY, given, "must be a list of decisions", _REMEDY)
     return [_check_revision(each) for each in given]
 
 
-def _check_revision(given: object) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise InvalidInput(REVISIONS_KEY, given, "must be a list of decisions", _REMEDY)
+def _check_revision(given: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in ("older", "newer", "batch", "decided_by"):
         if not isinstance(given.get(name), str):
             raise _refusal(name, given.get(name), "must be a string")
@@ -461,12 +446,12 @@ def _check_place(record: MemoryRecord, successor: MemoryRecord | None) -> None:
         raise InvalidInput("superseded_by", record.superseded_by, problem, _REMEDY)
 
 
-def _read_draft(scope: Scope, given: Mapping[str, Any]) -> Draft:
+def _read_draft(scope: Scope, given: Mapping[str, Any]) -> write.Draft:
     """Check one record, and return it exactly as it was stored."""
     writable = {name: value for name, value in given.items() if name not in _SET_BY_THE_STORE}
     if writable.get("id") is None:
         raise InvalidInput("id", None, "is missing", _REMEDY)
-    checked = make_draft(writable, scope=scope, now=now_utc()).record
+    checked = write.make_draft(writable, scope=scope, now=now_utc()).record
     record = replace(
         checked,
         # As it stands: what was stored once has not come back as input.
@@ -475,7 +460,9 @@ def _read_draft(scope: Scope, given: Mapping[str, Any]) -> Draft:
         supersedes=_check_id(given, "supersedes"),
         superseded_by=_check_id(given, "superseded_by"),
     )
-    return Draft(record, compute_thread(record), _check_fingerprint(given.get(FINGERPRINT_KEY)))
+    return write.Draft(
+        record, write.compute_thread(record), _check_fingerprint(given.get(FINGERPRINT_KEY))
+    )
 
 
 def _check_id(given: Mapping[str, Any], name: str) -> str | None:
@@ -497,7 +484,7 @@ _Decided = list[tuple[MemoryRecord, list[Mapping[str, Any]]]]
 
 
 def _append(
-    engine: Engine, scope: Scope, prepared: list[list[Prepared]], decided: _Decided
+    engine: Engine, scope: Scope, prepared: list[list[write.Prepared]], decided: _Decided
 ) -> list[str]:
     """Write what is still absent in one commit; return the ids of those memories."""
     version = engine.store.version()
@@ -505,8 +492,8 @@ def _append(
     absent, found = _pick_absent(engine, scope, units)
     if absent:
         wanted = {name for place in absent for name in _identities(units[place])}
-        delete_expired(engine, found, wanted)
-        append_after(engine, version, [row for place in absent for row in prepared[place]])
+        write.delete_expired(engine, found, wanted)
+        write.append_after(engine, version, [row for place in absent for row in prepared[place]])
     _note_revisions(engine, decided)
     return [units[place][-1].record.id for place in absent]
 
@@ -518,23 +505,23 @@ def _note_revisions(engine: Engine, decided: _Decided) -> None:
     """
     if not decided:
         return
-    make_ledger(engine)
+    write.make_ledger(engine)
     known = engine.ledger.read().entries
     entries = []
     for record, revisions in decided:
         for given in revisions:
             older, newer = (_newest_key(engine, record, given[side]) for side in ("older", "newer"))
             if older is not None and newer is not None:
-                entries.append(_make_entry(record, given, older, newer))
-    new = [entry for entry in entries if _adds(entry, known.get(entry.revision.id))]
+                entries.append(_make_entry(record, given, (older, newer)))
+    by_caller = {name for name, entry in known.items() if entry.revision.decided_by == CALLER}
+    new = [
+        entry
+        for entry in entries
+        if entry.revision.id not in known
+        or (entry.revision.decided_by == CALLER and entry.revision.id not in by_caller)
+    ]
     if new:
         engine.ledger.append(new)
-
-
-def _adds(given: LedgerEntry, known: LedgerEntry | None) -> bool:
-    if known is None:
-        return True
-    return given.revision.decided_by == CALLER and known.revision.decided_by != CALLER
 
 
 def _newest_key(engine: Engine, record: MemoryRecord, memory_id: str) -> int | None:
@@ -544,17 +531,15 @@ def _newest_key(engine: Engine, record: MemoryRecord, memory_id: str) -> int | N
 
 
 def _make_entry(
-    record: MemoryRecord, given: Mapping[str, Any], older_key: int, newer_key: int
+    record: MemoryRecord, given: Mapping[str, Any], keys: tuple[int, int]
 ) -> LedgerEntry:
     owner = get_owner(record)
     names = [entry.name for entry in fields(Revision) if entry.name != "id"]
-    number = revision_id(owner, (older_key, newer_key))
     return LedgerEntry(
-        revision=Revision(id=number, **{name: given[name] for name in names}),
+        revision=Revision(id=revision_id(owner, keys), **{name: given[name] for name in names}),
         owner=owner,
         pool=record.pool,
-        older_key=older_key,
-        newer_key=newer_key,
+        keys=keys,
         since=given["since"],
         until=given["until"],
         leans=given.get("leans", False),
@@ -562,11 +547,11 @@ def _make_entry(
 
 
 def _pick_absent(
-    engine: Engine, scope: Scope, units: list[list[Draft]]
+    engine: Engine, scope: Scope, units: list[list[write.Draft]]
 ) -> tuple[list[int], list[Presence]]:
     """Return the places of the units that are not stored yet, each once, and what is stored."""
     found = _present(engine, scope, units)
-    seen = set(find_alive_ids(found))
+    seen = set(write.find_alive_ids(found))
     absent: list[int] = []
     for place, unit in enumerate(units):
         identities = _identities(unit)
@@ -576,14 +561,14 @@ def _pick_absent(
     return absent, found
 
 
-def _present(engine: Engine, scope: Scope, units: list[list[Draft]]) -> list[Presence]:
+def _present(engine: Engine, scope: Scope, units: list[list[write.Draft]]) -> list[Presence]:
     ids = [unit[-1].record.id for unit in units]
     rows = [entry for unit in units for entry in unit]
     fingerprints = [entry.fingerprint for entry in rows if entry.fingerprint is not None]
-    return find_present(engine, scope, ids, fingerprints) if units else []
+    return write.find_present(engine, scope, ids, fingerprints) if units else []
 
 
-def _identities(unit: list[Draft]) -> set[Identity]:
+def _identities(unit: list[write.Draft]) -> set[write.Identity]:
     owner = get_owner(unit[-1].record)
     fingerprints = {entry.fingerprint for entry in unit if entry.fingerprint is not None}
     return {(*owner, name) for name in {unit[-1].record.id, *fingerprints}}

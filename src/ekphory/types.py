@@ -351,6 +351,16 @@ def is_storable(text: str) -> bool:
     return _UNSTORABLE.search(text) is None
 
 
+def check_count(name: str, value: object, *, least: int = 1) -> None:
+    """Raise unless this is a number of things.
+
+    Raises:
+        InvalidInput: It is not a whole number from `least` on.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInput(name, value, "is out of range", f"Give at least {least}")
+
+
 def are_strings(given: object) -> bool:
     """Return whether something is a list, or another sequence, of strings, and none itself."""
     if isinstance(given, str) or not isinstance(given, Sequence):
@@ -384,7 +394,7 @@ def encode_metadata(metadata: Mapping[str, Scalar]) -> str:
     return json.dumps(stored, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def decode_metadata(text: str | None) -> dict[str, Scalar]:
+def decode_metadata(text: str | bytes | None) -> dict[str, Scalar]:
     """Return the metadata of a text that `encode_metadata` gave; None stands for none."""
     stored: dict[str, Scalar] = json.loads(text) if text else {}
     return {key[len(TEXT_PREFIX) :]: value for key, value in stored.items()}

@@ -23,7 +23,7 @@ from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel, FloatMatri
 from ekphory.models.late_bound import PredictedTraits, average_traits, read_passages
 from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.retrieval.lexical import passage_terms
-from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope, get_owner
+from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope, check_name, get_owner
 from ekphory.store.protocol import Presence, StoredMemory, first_key
 from ekphory.types import (
     MEMORY_TYPES,
@@ -98,7 +98,7 @@ def make_draft(
     _refuse_unknown(values)
     text = strip_recall_blocks(_check_text(values.get("text", "")))
     owner: dict[str, Any] = {
-        name: scope.fill(name, _check_name(name, values[name]) if name in values else None)
+        name: scope.fill(name, check_name(name, values[name]) if name in values else None)
         for name in SCOPE_FIELDS
     }
     at = to_utc(values["at"], field="at") if "at" in values else None
@@ -111,8 +111,9 @@ def make_draft(
     key = None if at is None else to_microseconds(at)
     producer, sequence = fields.get("producer", ""), fields.get("sequence")
     identity = (*owner.values(), producer, text, key, sequence, occurrence)
-    fingerprint = None if "id" in values else _make_fingerprint(identity)
-    if fingerprint is not None:
+    fingerprint = None
+    if "id" not in values:
+        fingerprint = hashlib.blake2b(json.dumps(identity).encode(), digest_size=16).hexdigest()
         fields["id"] = _make_id(at or now, fingerprint)
     record = MemoryRecord(text=text, at=at or now, created_at=now, **owner, **fields)
     return Draft(record, compute_thread(record), fingerprint, _PREDICTABLE - values.keys())
@@ -154,13 +155,6 @@ def _check_id(value: object) -> str:
     return memory_id
 
 
-def _check_name(name: str, value: object) -> str:
-    text = _check_storable(name, value)
-    if not text.strip() or len(text) > LONGEST_NAME:
-        raise InvalidInput(name, text, "a scope field is non-empty text", "Leave it out to unbind")
-    return text
-
-
 def _check_sequence(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**62:
         problem = "must be a whole number between -2**62 and 2**62"
@@ -199,20 +193,11 @@ def _check_predicted(value: object) -> frozenset[Predictable]:
 def _check_metadata(value: object) -> Mapping[str, Scalar]:
     if not isinstance(value, Mapping):
         raise InvalidInput("metadata", value, "must be a mapping", "Give names with scalar values")
-    for key, entry in value.items():
-        place = f"metadata.{key}"
-        if not isinstance(key, str) or not key:
-            raise InvalidInput("metadata", key, "a key is non-empty text", "Rename the key")
-        if key in SCOPE_FIELDS:
-            remedy = f"Give {key} as a field of its own"
-            raise ScopeError(place, entry, "metadata cannot set the scope", remedy)
-        _check_storable("metadata", key)
-        if isinstance(entry, str):
-            _check_storable(place, entry)
-        elif not isinstance(entry, int | float | bool):
-            problem = "must be a string, a number or a boolean"
-            raise InvalidInput(place, entry, problem, "Use text, a number, true or false")
-    # Refuses what cannot be stored exactly, such as whole numbers beyond 2**53.
+    for name in SCOPE_FIELDS:
+        if name in value:
+            problem, remedy = "metadata cannot set the scope", f"Give {name} as a field of its own"
+            raise ScopeError(f"metadata.{name}", value[name], problem, remedy)
+    # Refuses what cannot be stored, or not exactly, such as whole numbers beyond 2**53.
     encode_metadata(value)
     return dict(value)
 
@@ -236,10 +221,6 @@ _CHECKS: Mapping[str, Callable[[object], object]] = {
     "id": _check_id,
 }
 """What reads a field by itself; what is not given has the default of `MemoryRecord`."""
-
-
-def _make_fingerprint(identity: tuple[object, ...]) -> str:
-    return hashlib.blake2b(json.dumps(identity).encode(), digest_size=16).hexdigest()
 
 
 def _make_id(at: datetime, fingerprint: str) -> str:
@@ -281,16 +262,12 @@ def make_message_drafts(
         # A message said twice in one call is meant twice, unless it carries an id.
         repeated = make_draft(given, scope=scope, now=now, occurrence=seen[name])
         seen[name] += 1
-        drafts.append(_set_sequence(repeated, to_microseconds(now) + place))
+        if repeated.thread == 0:
+            # Outside any session it is placed, so that it has neighbours.
+            record = replace(repeated.record, sequence=to_microseconds(now) + place)
+            repeated = replace(repeated, record=record, thread=compute_thread(record))
+        drafts.append(repeated)
     return drafts
-
-
-def _set_sequence(entry: Draft, position: int) -> Draft:
-    """Place a message outside any session, so that it has neighbours."""
-    if entry.record.session is not None or entry.record.sequence is not None:
-        return entry
-    record = replace(entry.record, sequence=position)
-    return replace(entry, record=record, thread=compute_thread(record))
 
 
 def _read_message(message: Mapping[str, Any], place: int) -> dict[str, Any]:
@@ -425,15 +402,11 @@ def promote(engine: Engine, scope: Scope, record: MemoryRecord, *, pool: str) ->
 def prepare(embedder: EmbeddingModel, drafts: list[Draft]) -> list[Prepared]:
     """Embed and split into terms."""
     read = embed_records(embedder, [entry.record for entry in drafts])
-    return [
-        Prepared(
-            _fill_in(entry, traits),
-            passage_terms(entry.record.indexed_text),
-            vectors,
-            embedder.identity,
-        )
-        for entry, (vectors, traits) in zip(drafts, read, strict=True)
-    ]
+    prepared = []
+    for entry, (vectors, traits) in zip(drafts, read, strict=True):
+        terms = passage_terms(entry.record.indexed_text)
+        prepared.append(Prepared(_fill_in(entry, traits), terms, vectors, embedder.identity))
+    return prepared
 
 
 def embed_records(

@@ -56,10 +56,15 @@ PROJECTS = [f"p{number}" for number in range(5)]
 QUERIES = ("where does Anna live?", "what happens on Mondays", "pizza", "the same in all of them")
 
 
+def open_project(root, project, *, org="acme", user=None):
+    scope = Scope(org=org, project=project, user=user)
+    return open_memory(root, scope, embedder=HashEmbedder())
+
+
 def fill(root, projects=PROJECTS):
     """Memories of some projects: sessions, updates, decisions, equal texts, and long ones."""
     for project in projects:
-        with open_memory(root, Scope(org="acme", project=project), embedder=HashEmbedder()) as own:
+        with open_project(root, project) as own:
             own.add_many(
                 {"id": f"{project}-{n}", "text": text, "at": f"2026-05-{n + 1:02}", "session": "s",
                  "sequence": n, "metadata": {"n": n}}
@@ -98,7 +103,7 @@ def read_all(root, embedder=None):
                     (entry.owner, entry.pool, told.older, told.newer, told.kind, told.state,
                      told.batch, told.decided_at, entry.since, entry.until, entry.leans)
                 )  # fmt: skip
-                both = engine.store.fetch([entry.older_key, entry.newer_key])
+                both = engine.store.fetch(entry.keys)
                 assert {told.older, told.newer} == {each.id for each in both.values()}
             found = engine.store.vectors_of(engine.store.keys(EVERYTHING).tolist())
             names = {key: engine.store.fetch([key])[key].id for key in set(found.keys.tolist())}
@@ -118,13 +123,10 @@ def search_all(root):
     for scope in scopes:
         with open_memory(root, scope, embedder=HashEmbedder()) as memory:
             for query in QUERIES:
-                result = memory.search(query, k=50)
-                found.append(
-                    [
-                        (hit.memory.project, hit.id, pytest.approx(hit.score, abs=1e-6))
-                        for hit in result
-                    ]
-                )
+                hits = memory.search(query, k=50)
+                scores = [pytest.approx(hit.score, abs=1e-6) for hit in hits]
+                places = [(hit.memory.project, hit.id) for hit in hits]
+                found.append((places, scores))
     return found
 
 
@@ -247,19 +249,14 @@ def test_another_number_than_the_one_that_was_begun_is_moved_to(shards):
 def test_what_was_moved_goes_on_as_before(shards):
     fill(shards.root)
     reshard(shards.root, HashEmbedder(), count=2)
-    scope = Scope(org="acme", project="p0")
-    with open_memory(shards.root, scope, embedder=HashEmbedder()) as memory:
+    with open_project(shards.root, "p0") as memory:
         skipped = memory.add_many(
             [{"text": "no id was given in p0", "user": "mara"}, {"text": "x", "id": "p0-1"}]
         )
         assert (skipped.added, skipped.skipped) == (0, 2)
         memory.update("p0-0", text="Anna lives in Paris")
-        assert [each.id for each in memory.history("p0-0")] == [
-            "p0-0",
-            "p0-0~3",
-            "p0-0~2",
-            "p0-0~1",
-        ]
+        versions = [each.id for each in memory.history("p0-0")]
+        assert versions == ["p0-0", "p0-0~3", "p0-0~2", "p0-0~1"]
         memory.supersede("p0-1", by="p0-3")
         assert memory.revisions()[0].revision.state == "active"
         assert len(memory.revisions()) == 2
@@ -326,8 +323,7 @@ WORD = "xylophone"
 
 
 def say(root, project, *records, org="acme"):
-    scope = Scope(org=org, project=project)
-    with open_memory(root, scope, embedder=HashEmbedder()) as memory:
+    with open_project(root, project, org=org) as memory:
         assert memory.add_many(records).added == len(records)
         return memory.list()
 
@@ -348,8 +344,7 @@ def fill_with_a_person(root):
         )
         say(root, f"{project}/semantic", {"text": f"instrument: {WORD}",
                                           "metadata": {"user_id": "mara"}})  # fmt: skip
-        scope = Scope(org="acme", project=project, user="mara")
-        with open_memory(root, scope, embedder=HashEmbedder()) as memory:
+        with open_project(root, project, user="mara") as memory:
             memory.update(f"{WORD}-{number}", text=f"I gave the {WORD} away")
             memory.supersede(f"{WORD}-{number}", by="drums")
 
@@ -405,11 +400,9 @@ def test_a_person_who_was_erased_is_erased_again_with_nothing(shards):
 def test_what_was_hidden_before_a_kill_is_removed_by_the_next_run(shards):
     fill_with_a_person(shards.root)
     for number in range(6):
-        scope = Scope(org="acme", project=f"p{number}")
-        with open_memory(shards.root, scope, embedder=HashEmbedder()) as memory:
+        with open_project(shards.root, f"p{number}") as memory:
             memory.forget(filter="user = 'mara'")
-        scope = Scope(org="acme", project=f"p{number}/semantic")
-        with open_memory(shards.root, scope, embedder=HashEmbedder()) as memory:
+        with open_project(shards.root, f"p{number}/semantic") as memory:
             memory.forget(filter="metadata.user_id = 'mara'")
     assert any(WORD.encode() in content for _, content in decoded(shards.root))
     assert erase(shards.root, HashEmbedder(), org="acme", user="mara").erased == 0
@@ -481,8 +474,7 @@ def test_damage_in_a_shard_is_found(tmp_path):
 def test_purged_bytes_are_gone_from_all_shards(shards):
     for number in range(4):
         say(shards.root, f"p{number}", {"id": "gone", "text": f"the {WORD}"}, {"text": "kept"})
-        scope = Scope(org="acme", project=f"p{number}")
-        with open_memory(shards.root, scope, embedder=HashEmbedder()) as memory:
+        with open_project(shards.root, f"p{number}") as memory:
             memory.forget("gone")
     do_in_shards(shards.root, HashEmbedder(), "purge", on_progress=lambda *_: None)
     assert not any(WORD.encode() in content for _, content in decoded(shards.root))

@@ -233,11 +233,8 @@ def test_what_is_read_at_once_is_what_is_read_in_parts(
     store, scope = reader.store, SCOPE.predicate()
     store.version()
     whole = store.scan_whole(scope, room=2**20)
-    columns, vectors, records = (
-        store.scan(scope),
-        store.scan_vectors(scope),
-        store.scan_records(scope),
-    )
+    columns, vectors = store.scan(scope), store.scan_vectors(scope)
+    records = store.scan_records(scope)
     for name in ScopeColumns.__slots__:
         assert getattr(whole.columns, name).tolist() == getattr(columns, name).tolist()
     assert whole.vectors.keys.tolist() == vectors.keys.tolist()

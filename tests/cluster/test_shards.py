@@ -125,11 +125,8 @@ def test_purged_text_is_gone_from_every_object(filled, shards):
 
 def names_below(objects):
     folders = ("data", "_versions", "_transactions", "_deletions")
-    return [
-        f"{folder}/{name}"
-        for folder in folders
-        for name in objects.names(f"memories.lance/{folder}")
-    ]
+    named = {folder: objects.names(f"memories.lance/{folder}") for folder in folders}
+    return [f"{folder}/{name}" for folder, names in named.items() for name in names]
 
 
 def test_a_store_that_is_there_is_found_again(shards):

@@ -57,25 +57,8 @@ A_THOUSAND = ",".join(["1"] * 1_000)
 @pytest.mark.parametrize(
     ("text", "tree"),
     [
-        # Keys of metadata, as they are written.
-        ("m.city = 1", metadata_equals("city", 1)),
-        ("metadata.city = 1", metadata_equals("city", 1)),
-        ("m.address.city = 1", metadata_equals("address.city", 1)),
-        ("m.größe = 1", metadata_equals("größe", 1)),
-        ("m.2024 = 1", metadata_equals("2024", 1)),
-        ("m.1e5 = 1", metadata_equals("1e5", 1)),
-        ("m.and = 1", metadata_equals("and", 1)),
-        ("m.id = 1", metadata_equals("id", 1)),
-        ('m."sp ace" = 1', metadata_equals("sp ace", 1)),
-        ('metadata."it\'s" = 1', metadata_equals("it's", 1)),
-        ('m."say ""hi""" = 1', metadata_equals('say "hi"', 1)),
-        ('"a-b" = 1', metadata_equals("a-b", 1)),
-        ('"m.city" = 1', metadata_equals("m.city", 1)),
-        # The names of MemMachine.
-        ("producer_id = 'x'", equals("producer", "x")),
-        ("produced_for_id = 'x'", equals("produced_for", "x")),
-        ("producer_role = 'x'", equals("role", "x")),
-        ("uid = 'x'", equals("id", "x")),
+        *((f"{key} = 1", metadata_equals(name, 1)) for key, name in CASES["metadata keys"]),
+        *((f"{name} = 'x'", equals(own, "x")) for name, own in CASES["names of MemMachine"]),
         ("timestamp = date('2026-05-01')", equals("at", MAY)),
         # Moments, in UTC.
         ("at = date('2026-05-01')", equals("at", MAY)),
@@ -151,19 +134,7 @@ def test_printing_checks_the_filter():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "role = 'x' AND producr = 'Anna'",
-            "filter='producr': unknown field at character 16. "
-            "Did you mean 'producer'? A metadata key is written m.producr.",
-        ),
-        (
-            "role = 'x' AND type IN ('episodic', 'semantc')",
-            "filter='semantc': no such type at character 37. "
-            "Did you mean 'semantic'? Use one of episodic, semantic, procedural, unknown.",
-        ),
-    ],
+    ("text", "message"), CASES["an unknown field or type names the nearest known one"]
 )
 def test_an_unknown_field_or_type_names_the_nearest_known_one(text, message):
     with pytest.raises(FilterError) as caught:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import lancedb
 import pytest
+from tests.cases import read_cases
 from tests.store.store_contract import CONTRACT_IDENTITY, contract_row
 
 from ekphory.errors import StoreError
@@ -24,6 +25,8 @@ from ekphory.store.lance_table import (
     commits_folder,
 )
 from ekphory.testing import HashEmbedder
+
+CASES = read_cases(__file__)
 
 # The folder of commits: a table that nobody wrote to is not asked again.
 
@@ -299,15 +302,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize(
-    ("damages", "said"),
-    [
-        (["versions gone"], r"_versions: holds no version .*ekphory restore"),
-        (["versions gone", "note gone"], r"though .*\.lance shows that the store held memories"),
-        (["table gone"], r"\.ekphory\.state\.json shows that the store held"),
-        (["newest gone"], r"\.manifest: is gone, so what was written after"),
-        (["newest flipped"], r"\d\.manifest: was damaged since it was written"),
-        (["newest flipped", "note gone"], r"a file of it is damaged.*ekphory doctor --verify"),
-    ],
+    ("damages", "said"), CASES["a store that lost its newest state is refused and left as it is"]
 )
 def test_a_store_that_lost_its_newest_state_is_refused_and_left_as_it_is(
     table_folder, open_hashed, store_path, damages, said

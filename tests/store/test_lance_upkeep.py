@@ -9,7 +9,7 @@ from tests.store.store_contract import CONTRACT_IDENTITY, contract_record, contr
 from ekphory.errors import StoreError, StoreLocked
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.memory import Memory
-from ekphory.store import lance_upkeep
+from ekphory.store import lance, lance_upkeep
 from ekphory.store.lance import LanceStore
 from ekphory.store.lance_upkeep import index_lock, sweep_table
 from ekphory.testing import HashEmbedder
@@ -55,7 +55,8 @@ def test_many_commits_are_merged(store):
 
 def test_a_large_table_is_due_only_once_it_has_grown(tmp_path, store, monkeypatch):
     monkeypatch.setattr(lance_upkeep, "_SMALL_TABLE", 0)
-    monkeypatch.setattr(lance_upkeep, "_COMMITS_WHEN_BUSY", 4)
+    for module in (lance, lance_upkeep):
+        monkeypatch.setattr(module, "WHEN_BUSY", (4, 0.25))
     store.append([contract_row(key) for key in range(1, 101)])
     for key in range(101, 105):
         store.append([contract_row(key)])

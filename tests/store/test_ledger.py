@@ -18,7 +18,7 @@ def entry(name, *, state="active", keys=(1, 2)):
     )  # fmt: skip
     return LedgerEntry(
         revision=revision, owner=(None, "p", None, "mara"), pool="agent_memory",
-        older_key=keys[0], newer_key=keys[1], since=THEN, until=None,
+        keys=keys, since=THEN, until=None,
     )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_many_commits_are_merged_and_nothing_is_lost(ledger, tmp_path):
 
 def test_a_purge_leaves_no_byte_of_what_is_not_kept(ledger, tmp_path):
     ledger.append([entry("secret-decision", keys=(3, 4)), entry("kept")], judged_to=9)
-    ledger.purge(lambda each: each.older_key != 3)
+    ledger.purge(lambda each: each.keys[0] != 3)
     assert (list(ledger.read().entries), ledger.read().judged_to) == (["kept"], 9)
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert not any(b"secret-decision" in content for content in files)

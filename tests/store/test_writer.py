@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import filelock
 import numpy as np
@@ -34,8 +35,8 @@ from ekphory.testing import HashEmbedder
 @pytest.fixture
 def open_writer(tmp_path, close_at_end):
     """Opens writers of a directory, which are closed after the test."""
-    return lambda store=None, **pauses: close_at_end(
-        Writer(store or InMemoryStore(CONTRACT_IDENTITY), DirectoryLock(tmp_path), **pauses)
+    return lambda store=None: close_at_end(
+        Writer(store or InMemoryStore(CONTRACT_IDENTITY), DirectoryLock(tmp_path))
     )
 
 
@@ -195,19 +196,21 @@ class StubbornStore(InMemoryStore):
         self.merged_while_building |= self.building.is_set() and self.due
 
 
-def test_an_index_that_was_voided_is_built_again(open_writer):
+def test_an_index_that_was_voided_is_built_again(open_writer, monkeypatch):
+    monkeypatch.setattr("ekphory.store.writer._INDEX_PAUSE", 0.01)
     store = StubbornStore(failures=2)
     store.finish.set()
-    writer = open_writer(store, index_pause=0.01)
+    writer = open_writer(store)
     writer.build_index_soon()
     assert store.building.wait(5)
     writer.close()
     assert (store.attempts, store.due) == (3, False)
 
 
-def test_an_index_that_cannot_be_built_is_given_up(open_writer):
+def test_an_index_that_cannot_be_built_is_given_up(open_writer, monkeypatch):
+    monkeypatch.setattr("ekphory.store.writer._INDEX_PAUSE", 0.001)
     store = StubbornStore(failures=100)
-    writer = open_writer(store, index_pause=0.001)
+    writer = open_writer(store)
     writer.build_index_soon()
     while writer.is_indexing:
         threading.Event().wait(0.005)
@@ -270,20 +273,13 @@ def test_upkeep_that_fails_is_not_tried_again_at_every_write_but_repaired(open_w
 # Upkeep that fails is tried again after longer and longer pauses, and says so.
 
 
-class Clock:
-    def __init__(self):
-        self.seconds = 100.0
-
-    def __call__(self):
-        return self.seconds
-
-
 FULL, GONE = StoreError("the disk is full"), StoreError("the disk is gone")
 
 
-def test_after_each_failure_the_pause_is_twice_as_long_and_ten_minutes_at_most():
-    clock = Clock()
-    state = UpkeepState(None, clock=clock)
+def test_after_each_failure_the_pause_is_twice_as_long_and_ten_minutes_at_most(monkeypatch):
+    clock = SimpleNamespace(seconds=100.0, monotonic=lambda: clock.seconds)
+    monkeypatch.setattr("ekphory.store.writer.time", clock)
+    state = UpkeepState(None)
     assert state.is_due
     pauses = []
     for _ in range(12):

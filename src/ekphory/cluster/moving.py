@@ -30,22 +30,15 @@ from ekphory.cluster.shards import (
     read_manifest,
     write_manifest,
 )
-from ekphory.detect import revision_id
 from ekphory.engine import Engine
 from ekphory.errors import EmbedderMismatch, StoreError
 from ekphory.filters.tree import EVERYTHING
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.lexical import TERMS_VERSION
+from ekphory.store import protocol
 from ekphory.store.lance import LanceStore
 from ekphory.store.lance_snapshot import LanceSnapshot
 from ekphory.store.ledger import Ledger, LedgerEntry, LedgerState
-from ekphory.store.protocol import (
-    SCHEMA_VERSION,
-    IntArray,
-    StoredMemory,
-    StoreIdentity,
-    first_key,
-)
 from ekphory.types import Progress, ignore_progress
 from ekphory.write import embed_records
 
@@ -99,12 +92,15 @@ def move(
     check_count(wanted)
     check_unserved(root)
     moved = 0, 0
-    if not _is_done(manifest, wanted, embedder):
+    is_so = (manifest.shards.count, manifest.shards.embedder) == (wanted, embedder.identity)
+    if manifest.planned is not None or not is_so:
         manifest = _plan(manifest, wanted, embedder)
         # Whoever began to serve it before it was planned has told so by now.
         check_unserved(root)
-        moved = _Move(manifest, embedder, on_progress).run()
-        manifest = _switch(manifest)
+        mover = _Move(manifest, embedder, on_progress)
+        moved = mover.run()
+        manifest = Manifest(manifest.number + 1, mover.target)
+        write_manifest(manifest)
     _remove_former(manifest)
     shards = manifest.shards
     return MoveReport(
@@ -133,12 +129,6 @@ def reshard(
     return move(uri, embedder, count=count, on_progress=on_progress)
 
 
-def _is_done(manifest: Manifest, count: int, embedder: EmbeddingModel) -> bool:
-    shards = manifest.shards
-    is_so = (shards.count, shards.embedder) == (count, embedder.identity)
-    return manifest.planned is None and is_so
-
-
 def _plan(manifest: Manifest, count: int, embedder: EmbeddingModel) -> Manifest:
     """Return the plan that is there, or fence all shards and make one."""
     source, planned = manifest.shards, manifest.planned
@@ -159,19 +149,13 @@ def _plan(manifest: Manifest, count: int, embedder: EmbeddingModel) -> Manifest:
 def _fence(source: Shards, shard: int) -> int:
     """Let nobody write a shard any more; return the state in which it is moved."""
     uri, lease = source.uri(shard), source.lease(shard)
-    store = LanceStore.open(uri, StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, source.embedder))
+    store = LanceStore.open(
+        uri, protocol.StoreIdentity(protocol.SCHEMA_VERSION, TERMS_VERSION, source.embedder)
+    )
     lease.tables = [store, Ledger(uri)]
     lease.seal()
     Objects(source.root).put_new(f"{source.catalog(shard)}/{LAST}", b"")
     return store.version()
-
-
-def _switch(plan: Manifest) -> Manifest:
-    if plan.planned is None:
-        return plan
-    done = Manifest(plan.number + 1, plan.planned)
-    write_manifest(done)
-    return done
 
 
 def _remove_former(manifest: Manifest) -> None:
@@ -206,17 +190,17 @@ class _Source:
 
     state: LanceSnapshot
     ledger: LedgerState
-    keys: IntArray
-    rows: IntArray
-    moved: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    keys: protocol.IntArray
+    rows: protocol.IntArray
+    moved: protocol.IntArray = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def rename(self, keys: IntArray) -> IntArray:
+    def rename(self, keys: protocol.IntArray) -> protocol.IntArray:
         return np.asarray(self.moved[np.searchsorted(self.keys, keys)])
 
-    def rows_for(self, shard: int) -> IntArray:
+    def rows_for(self, shard: int) -> protocol.IntArray:
         return np.asarray(self.rows[self.rows[:, 2] == shard])
 
-    def read(self, rows: IntArray) -> list[StoredMemory]:
+    def read(self, rows: protocol.IntArray) -> list[protocol.StoredMemory]:
         """Read memories by all of their rows, and give them their new keys."""
         return [
             replace(memory, key=int(self.rename(np.array(memory.key))))
@@ -227,14 +211,7 @@ class _Source:
         """Yield the decisions on memories of a new shard; their ids are made of their rows."""
         for entry in self.ledger.entries.values():
             if target.find(entry.owner[0], entry.owner[1]) == shard:
-                older, newer = self.rename(np.array([entry.older_key, entry.newer_key])).tolist()
-                name = revision_id(entry.owner, (older, newer))
-                yield replace(
-                    entry,
-                    revision=replace(entry.revision, id=name),
-                    older_key=older,
-                    newer_key=newer,
-                )
+                yield entry.moved(lambda key: int(self.rename(np.array(key))))
 
 
 class _Move:
@@ -242,7 +219,7 @@ class _Move:
 
     def __init__(self, plan: Manifest, embedder: EmbeddingModel, on_progress: Progress) -> None:
         assert plan.planned is not None  # noqa: S101  as the caller looked
-        self._plan, self._target, self._embedder = plan, plan.planned, embedder
+        self._plan, self.target, self._embedder = plan, plan.planned, embedder
         self._is_copied = plan.shards.embedder == embedder.identity
         self._objects = Objects(plan.shards.root)
         self._on_progress = on_progress
@@ -251,28 +228,28 @@ class _Move:
     def run(self) -> tuple[int, int]:
         """Copy all; return how many memories and decisions there are."""
         with making_tables(self._objects):
-            self._target.make_tables()
+            self.target.make_tables()
         sources = [self._read_source(shard) for shard in range(self._plan.shards.count)]
         last, judged_to = _number_anew(sources)
         self._total = sum(len(np.unique(each.rows[:, 0])) for each in sources)
         self._on_progress(0, self._total)
         decided = 0
         catalogs = self._split_catalogs()
-        for shard in range(self._target.count):
-            lease = self._target.lease(shard)
-            with hold_shard(self._target, shard, self._embedder, lease=lease) as engine:
+        for shard in range(self.target.count):
+            lease = self.target.lease(shard)
+            with hold_shard(self.target, shard, self._embedder, lease=lease) as engine:
                 filled = _Filled(engine, lease)
                 for source in sources:
                     self._copy(source, shard, filled)
                 decided += filled.decide(
-                    [e for source in sources for e in source.decisions_for(self._target, shard)],
+                    [e for source in sources for e in source.decisions_for(self.target, shard)],
                     judged_to,
                 )
                 filled.raise_versions(last)
                 keys = [source.rename(source.rows_for(shard)[:, 0]) for source in sources]
                 filled.check(np.unique(np.concatenate(keys)))
             if shard in catalogs:
-                self._objects.put_new(f"{self._target.catalog(shard)}/{1:012}", catalogs[shard])
+                self._objects.put_new(f"{self.target.catalog(shard)}/{1:012}", catalogs[shard])
         return self._total, decided
 
     def _read_source(self, shard: int) -> _Source:
@@ -284,8 +261,8 @@ class _Move:
                 "shards. Make them anew with `ekphory cluster reembed`."
             )
         ledger = Ledger(uri).read()
-        decided = [key for e in ledger.entries.values() for key in (e.older_key, e.newer_key)]
-        rows = _find_rows(state, self._target)
+        decided = [key for entry in ledger.entries.values() for key in entry.keys]
+        rows = _find_rows(state, self.target)
         keys = np.union1d(rows[:, 0], np.array(decided, np.int64))
         return _Source(state, ledger, keys, rows)
 
@@ -319,7 +296,7 @@ class _Move:
                 states = [each for each in self._objects.names(name) if each != str(LAST)]
                 content = self._objects.get(f"{name}/{max(states)}") if states else None
                 for table, row in read_catalog(content, Path(folder) / str(shard), name):
-                    new = self._target.find(str(row["org"]), str(row["project"]))
+                    new = self.target.find(str(row["org"]), str(row["project"]))
                     rows[new].append((table, row))
             return {
                 shard: write_catalog(own, Path(folder) / f"new-{shard}")
@@ -327,7 +304,7 @@ class _Move:
             }
 
 
-def _find_rows(state: LanceSnapshot, target: Shards) -> IntArray:
+def _find_rows(state: LanceSnapshot, target: Shards) -> protocol.IntArray:
     """Return key, row id and new shard of each row, in the order of keys."""
     found = state.places(["key", "org", "project"])
     owners = zip(found["org"].to_pylist(), found["project"].to_pylist(), strict=True)
@@ -371,28 +348,26 @@ class _Filled:
         self._version = -1
         self._keys = np.empty(0, np.int64)
 
-    def keys(self) -> IntArray:
+    def keys(self) -> protocol.IntArray:
         """Return the keys that it has, also those that another process has added."""
         version = self._engine.store.version()
         if version != self._version:
             self._keys, self._version = self._engine.store.keys(EVERYTHING), version
         return self._keys
 
-    def add(self, memories: Sequence[StoredMemory]) -> None:
+    def add(self, memories: Sequence[protocol.StoredMemory]) -> None:
         """Add those memories that are not there yet."""
         self._engine.writer.submit(partial(self._add, memories)).result()
 
-    def _add(self, memories: Sequence[StoredMemory]) -> None:
+    def _add(self, memories: Sequence[protocol.StoredMemory]) -> None:
         # Looked at under the lease: another process may have gone on with the same plan.
-        known = set(self.keys().tolist()) if self._is_outdated() else set()
+        is_outdated = self._engine.store.version() != self._version
+        known = set(self.keys().tolist()) if is_outdated else set()
         new = [memory for memory in memories if memory.key not in known]
         if new:
             self._engine.store.append(new)
         self._keys = np.union1d(self._keys, [memory.key for memory in new])
         self._version = self._engine.store.version()
-
-    def _is_outdated(self) -> bool:
-        return self._engine.store.version() != self._version
 
     def decide(self, entries: Sequence[LedgerEntry], judged_to: int) -> int:
         """Add those decisions that are not there yet; return how many there are."""
@@ -410,12 +385,12 @@ class _Filled:
         """Commit until no later write can be given a key up to `last`."""
 
         def write() -> None:
-            while first_key(after=self._engine.store.version()) <= last:
+            while protocol.first_key(after=self._engine.store.version()) <= last:
                 self._lease.tables[0].fence()
 
         self._engine.writer.submit(write).result()
 
-    def check(self, expected: IntArray) -> None:
+    def check(self, expected: protocol.IntArray) -> None:
         """Check that exactly these memories are there.
 
         Raises:

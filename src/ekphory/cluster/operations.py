@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -240,15 +241,11 @@ class _Copy:
         write_manifest(Manifest(0, shards))
 
     def _copy_folder(self, folder: str) -> None:
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                self._copy_state(folder)
-            except FileNotFoundError:
-                # Others merged files meanwhile.
-                if attempt == _ATTEMPTS:
-                    raise
-            else:
-                return
+        for _ in range(_ATTEMPTS - 1):
+            # Others may merge files meanwhile.
+            with suppress(FileNotFoundError):
+                return self._copy_state(folder)
+        return self._copy_state(folder)
 
     def _copy_state(self, folder: str) -> None:
         # What a manifest names was there before it, so the manifests are listed first.
@@ -352,13 +349,9 @@ def erase(
             ids = engine.writer.submit(partial(_delete, engine, theirs)).result()
             history.purge(engine)
             _forget_shown(engine, shards, shard, org)
-            digests = sorted(hashlib.sha256(each.encode()).hexdigest() for each in ids)
-            version = engine.store.version()
-            done.append(
-                ErasedFromShard(
-                    shard=shard, erased=len(ids), sha256=tuple(digests), version=version
-                )
-            )
+            sha256 = tuple(sorted(hashlib.sha256(each.encode()).hexdigest() for each in ids))
+            told = {"shard": shard, "erased": len(ids), "version": engine.store.version()}
+            done.append(ErasedFromShard(sha256=sha256, **told))
     on_progress(shards.count, shards.count)
     return ErasureReceipt(
         store=name_place(shards.root),
@@ -372,14 +365,9 @@ def erase(
 
 def _delete(engine: Engine, which: Filter) -> list[str]:
     """Delete memories with their earlier versions; return the ids of all."""
-    engine.store.version()
-    found = engine.store.select(which, order="written")
-    keys = set(engine.store.keys(which).tolist())
-    for record in found:
-        if record.supersedes is not None:
-            keys |= set(engine.store.keys(history.are_versions_of(record)).tolist())
-    ids = [record.id for record in engine.store.fetch(sorted(keys)).values()]
-    engine.store.delete(sorted(keys))
+    _, keys = history.find_whole(engine, which)
+    ids = [record.id for record in engine.store.fetch(keys).values()]
+    engine.store.delete(keys)
     return ids
 
 

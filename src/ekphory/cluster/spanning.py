@@ -18,18 +18,15 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ekphory.detect import ChangeDetector
-from ekphory.engine import Engine
+from ekphory.engine import Engine, assemble
 from ekphory.errors import StoreError
 from ekphory.filters.tree import Filter
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
 from ekphory.retrieval.lexical import TERMS_VERSION
-from ekphory.retrieval.revisions import SnapshotLinks
-from ekphory.retrieval.snapshot import Snapshots, join_columns
-from ekphory.retrieval.stages.shape import PinnedRules
+from ekphory.retrieval.snapshot import join_columns
 from ekphory.store import protocol
 from ekphory.store.lance import LanceStore
-from ekphory.store.ledger import Ledger, LedgerState
+from ekphory.store.ledger import Ledger, LedgerEntry, LedgerState
 from ekphory.store.writer import Writer
 from ekphory.types import MemoryRecord, Progress
 
@@ -298,15 +295,12 @@ class SpanningLedger(Ledger):
     def read(self) -> LedgerState:
         """Return the newest state of all of them."""
         states = [part.read() for part in self._parts]
-        entries = {
-            name: replace(
-                entry,
-                older_key=entry.older_key * len(states) + shard,
-                newer_key=entry.newer_key * len(states) + shard,
-            )
-            for shard, state in enumerate(states)
-            for name, entry in state.entries.items()
-        }
+        entries: dict[str, LedgerEntry] = {}
+        for shard, state in enumerate(states):
+            for name, entry in state.entries.items():
+                older, newer = (key * len(states) + shard for key in entry.keys)
+                # Its id stays: it is that of the rows in their shard.
+                entries[name] = replace(entry, keys=(older, newer))
         return LedgerState(sum(state.version for state in states), entries, judged_to=None)
 
 
@@ -331,17 +325,8 @@ def make_spanning_engine(uri: str, embedder: EmbeddingModel, parts: Sequence[str
     """
     identity = protocol.StoreIdentity(protocol.SCHEMA_VERSION, TERMS_VERSION, embedder.identity)
     stores = [LanceStore.open(part, identity) for part in parts]
-    store = SpanningStore(stores)
+    opened = zip(parts, stores, strict=True)
+    ledgers = [Ledger(part, connection=each.connection) for part, each in opened]
+    store, ledger = SpanningStore(stores), SpanningLedger(uri, ledgers)
     writer = Writer(store, _NoWriting())
-    embedders = {embedder.identity: embedder}
-    snapshots = Snapshots(store, embedders)
-    ledger = SpanningLedger(
-        uri,
-        [
-            Ledger(part, connection=each.connection)
-            for part, each in zip(parts, stores, strict=True)
-        ],
-    )
-    detector = ChangeDetector(store, writer, snapshots, ledger, reader=None)
-    links, pinned = SnapshotLinks(ledger), PinnedRules(store.fetch)
-    return Engine(uri, store, writer, snapshots, embedders, ledger, links, detector, pinned)
+    return assemble(uri, embedder, store=store, writer=writer, ledger=ledger, reader=None)

@@ -237,18 +237,15 @@ class _Parser:
         field = self._field()
         if self._token.kind == "operator":
             return self._comparison(field, SYMBOLS[self._advance().text])
+        if self._accept("IS", "NULL"):
+            return IsNull(field)
+        if self._accept("IS", "NOT", "NULL"):
+            return Not(IsNull(field))
         if self._accept("IS"):
-            return self._null_test(field)
+            raise self._unexpected("NULL expected", "Write IS NULL or IS NOT NULL.")
         if self._accept("NOT"):
             return Not(self._membership(field))
         return self._membership(field)
-
-    def _null_test(self, field: FieldReference) -> Filter:
-        if self._accept("NULL"):
-            return IsNull(field)
-        if self._accept("NOT", "NULL"):
-            return Not(IsNull(field))
-        raise self._unexpected("NULL expected", "Write IS NULL or IS NOT NULL.")
 
     def _membership(self, field: FieldReference) -> Filter:
         if self._accept("IN"):

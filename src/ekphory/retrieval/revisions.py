@@ -64,8 +64,8 @@ class RevisionLinks:
             snapshot: What is seen; a memory that is not in it neither acts nor is acted on.
         """
         ordering = [entry for entry in entries if entry.orders]
-        older = snapshot.rows_of(np.array([entry.older_key for entry in ordering], np.int64))
-        newer = snapshot.rows_of(np.array([entry.newer_key for entry in ordering], np.int64))
+        keys = np.array([entry.keys for entry in ordering], np.int64).reshape(-1, 2)
+        older, newer = snapshot.rows_of(keys[:, 0]), snapshot.rows_of(keys[:, 1])
         links = [
             RevisionLink(
                 int(old),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -93,14 +93,13 @@ def _verify(rows: IntArray, take: Take, columns: list[str], dimension: int, tall
             tally.found["is not what was written"][number] = row["id"] or ""
 
 
-def _metadata_agree(row: dict[str, object]) -> bool:
+def _metadata_agree(row: dict[str, Any]) -> bool:
     """Whether the metadata that filters read are those of the memory."""
     record, metadata = row.get(lance_rows.RECORD), row.get("metadata")
     if not isinstance(record, str):
         return not metadata
     try:
-        text = metadata.decode() if isinstance(metadata, bytes) else metadata
-        return lance_rows.decode_record(record).metadata == decode_metadata(text if text else None)  # type: ignore[arg-type]
+        return lance_rows.decode_record(record).metadata == decode_metadata(metadata)
     except (ValueError, TypeError, KeyError, AttributeError):
         return False
 
@@ -149,25 +148,24 @@ class Finding:
 
 def examine(health: StoreHealth) -> tuple[Finding, ...]:
     """Judge every part of a store's state."""
+    contents = (
+        f"{_format_count(health.memories, 'memory', 'memories')}, "
+        f"{_format_count(health.history, 'earlier version', 'earlier versions')} and "
+        f"{_format_count(health.vectors, 'vector', 'vectors')}."
+    )
+    upkeep = Finding("upkeep", "fine", "Upkeep succeeds.")
+    if health.upkeep_failure is not None:
+        upkeep = Finding("upkeep", "repairable", health.upkeep_failure)
     return (
-        _describe_contents(health),
+        Finding("contents", "fine", contents),
         _describe_size(health),
         _describe_fragments(health),
         _describe_versions(health),
         _describe_index(health),
         _describe_vectors(health),
         _describe_orphans(health),
-        _describe_upkeep(health),
+        upkeep,
     )
-
-
-def _describe_contents(health: StoreHealth) -> Finding:
-    sentence = (
-        f"{_format_count(health.memories, 'memory', 'memories')}, "
-        f"{_format_count(health.history, 'earlier version', 'earlier versions')} and "
-        f"{_format_count(health.vectors, 'vector', 'vectors')}."
-    )
-    return Finding("contents", "fine", sentence)
 
 
 def _describe_size(health: StoreHealth) -> Finding:
@@ -199,11 +197,8 @@ def _describe_index(health: StoreHealth) -> Finding:
         if health.vectors < _INDEX_FROM:
             sentence = "No vector index, and none needed: so few vectors are searched exactly."
             return Finding("index", "fine", sentence)
-        sentence = (
-            f"No vector index yet; it is built once a scope of over {_INDEX_FROM:,} vectors "
-            "is searched."
-        )
-        return Finding("index", "note", sentence)
+        condition = f"once a scope of over {_INDEX_FROM:,} vectors is searched"
+        return Finding("index", "note", f"No vector index yet; it is built {condition}.")
     share = covered / health.vectors if health.vectors else 1.0
     sentence = f"The vector index covers {covered:,} of {health.vectors:,} vectors ({share:.0%})"
     if share < _COVERED_ENOUGH:
@@ -244,12 +239,6 @@ def _describe_orphans(health: StoreHealth) -> Finding:
         f"or history: {named}. Wipe them with `ekphory forget --purge` if they are not wanted."
     )
     return Finding("scopes", "note", sentence)
-
-
-def _describe_upkeep(health: StoreHealth) -> Finding:
-    if health.upkeep_failure is None:
-        return Finding("upkeep", "fine", "Upkeep succeeds.")
-    return Finding("upkeep", "repairable", health.upkeep_failure)
 
 
 def _format_count(number: int, one: str, many: str) -> str:

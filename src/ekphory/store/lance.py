@@ -18,63 +18,13 @@ from ekphory.errors import InvalidInput, StoreError
 from ekphory.filters.lance_sql import matches, to_lance_sql
 from ekphory.filters.tree import And, Field, Filter, In
 from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
-from ekphory.store import lance_rows
+from ekphory.store import lance_blocks, lance_rows, lance_table, protocol
 from ekphory.store.checks import verify_rows
-from ekphory.store.lance_blocks import (
-    ArrowRecords,
-    can_read_at_once,
-    first_windows,
-    name_columns,
-    read_at_once,
-    to_whole_scope,
-)
 from ekphory.store.lance_index import VectorIndex
 from ekphory.store.lance_named import MOST_IDS, Keyed, NamedMemories, find_named_ids
 from ekphory.store.lance_presence import LancePresence
-from ekphory.store.lance_rows import (
-    CHECKSUM,
-    LanceTakes,
-    gather_vectors,
-    keyed_vectors,
-    scan_columns,
-    to_scope_columns,
-)
-from ekphory.store.lance_table import (
-    ALL_ROWS,
-    CommitFiles,
-    NewestVersion,
-    SoleWriter,
-    StateNote,
-    bound_memory,
-    commits_folder,
-    connect,
-    fence_table,
-    is_remote,
-    never,
-    read_anew,
-    translate_lance_errors,
-    with_lance_errors_translated,
-)
-from ekphory.store.lance_upkeep import Upkeep, open_table
+from ekphory.store.lance_upkeep import WHEN_BUSY, WHEN_QUIET, Upkeep, open_table
 from ekphory.store.lance_vectors import VectorsBeside, drop_others, list_vectors_beside
-from ekphory.store.protocol import (
-    CURRENT,
-    RESIDENT_ROWS,
-    SCHEMA_VERSION,
-    Growth,
-    IntArray,
-    KeyedVectors,
-    Order,
-    Precision,
-    Presence,
-    ScopeColumns,
-    StoredMemory,
-    StoreHealth,
-    StoreIdentity,
-    VectorsReplaced,
-    Verification,
-    WholeScope,
-)
 from ekphory.store.writer import RecentWrites
 from ekphory.types import MemoryRecord, Progress
 
@@ -87,7 +37,7 @@ _FIRST_WINDOW = "passage = 0"
 _UNEMBEDDED = f"{_FIRST_WINDOW} AND windows = 0"
 _ROWS_READ = 1024
 _KEYS_A_QUERY = 2000
-_SORT_KEYS: dict[Order, list[tuple[str, str]]] = {
+_SORT_KEYS: dict[protocol.Order, list[tuple[str, str]]] = {
     "written": [("key", "ascending")],
     "newest": [("at", "descending"), ("key", "descending")],
     "oldest": [("at", "ascending"), ("key", "ascending")],
@@ -106,17 +56,17 @@ class LanceStore:
         self,
         uri: str,
         table: lancedb.table.Table,
-        identity: StoreIdentity,
+        identity: protocol.StoreIdentity,
         *,
         connection: lancedb.db.DBConnection,
-        sole_writer: SoleWriter = never,
+        sole_writer: lance_table.SoleWriter = lance_table.never,
     ) -> None:
         self._uri = uri
         self.connection = connection
         self._table = table
         self._adopt(identity)
-        commits = CommitFiles(commits_folder(uri, TABLE))
-        self._version = NewestVersion(
+        commits = lance_table.CommitFiles(lance_table.commits_folder(uri, TABLE))
+        self._version = lance_table.NewestVersion(
             uri, table, commits=commits, on_change=self._look_anew, sole_writer=sole_writer
         )
         self._presence = LancePresence(self._rows)
@@ -125,12 +75,16 @@ class LanceStore:
         self._vector_index = VectorIndex(table)
         unmerged = len(commits.names() or ())
         self._upkeep = Upkeep(uri, table, self._vector_index, commits=unmerged)
-        self._note = None if is_remote(uri) else _note_of(uri)
+        self._note = None if lance_table.is_remote(uri) else _note_of(uri)
         self._unnoted: int | None = None
 
     @classmethod
     def open(
-        cls, uri: str, identity: StoreIdentity, *, sole_writer: SoleWriter = never
+        cls,
+        uri: str,
+        identity: protocol.StoreIdentity,
+        *,
+        sole_writer: lance_table.SoleWriter = lance_table.never,
     ) -> LanceStore:
         """Open the store at a Lance URI, or make it there with this identity.
 
@@ -143,13 +97,13 @@ class LanceStore:
             InvalidInput: The path is a file.
             StoreError: It cannot be opened or made, or was not written by ekphory.
         """
-        bound_memory()
-        if not is_remote(uri) and Path(uri).is_file():
+        lance_table.bound_memory()
+        if not lance_table.is_remote(uri) and Path(uri).is_file():
             raise InvalidInput("path", uri, "is a file", "Give a directory, new or of ekphory")
-        with translate_lance_errors("open", uri):
-            if not is_remote(uri):
+        with lance_table.translate_lance_errors("open", uri):
+            if not lance_table.is_remote(uri):
                 _note_of(uri).check()
-            connection = connect(uri)
+            connection = lance_table.connect(uri)
             table = open_table(connection, uri, TABLE, lance_rows.table_schema(identity))
             found = lance_rows.read_identity(table.schema, where=uri)
             return cls(uri, table, found, connection=connection, sole_writer=sole_writer)
@@ -158,10 +112,10 @@ class LanceStore:
         """Wait until no thread is looking for a newer version any more."""
         self._version.get()
 
-    @with_lance_errors_translated("lock")
+    @lance_table.with_lance_errors_translated("lock")
     def fence(self) -> None:
         """Make what others have begun to write fail, and read what they had finished."""
-        fence_table(self._uri, TABLE)
+        lance_table.fence_table(self._uri, TABLE)
         self._table.checkout_latest()
         self._note_written([], version=int(self._table.version))
         self._recent.forget()
@@ -171,21 +125,21 @@ class LanceStore:
         """Return the number of the newest Lance version, of whichever process."""
         return self._version.get()
 
-    @with_lance_errors_translated("write")
-    def append(self, memories: Sequence[StoredMemory]) -> None:
+    @lance_table.with_lance_errors_translated("write")
+    def append(self, memories: Sequence[protocol.StoredMemory]) -> None:
         """Write new rows in one Lance commit."""
         schema = lance_rows.leave_out_empty_columns(memories, self._schema)
         version = int(self._table.add(lance_rows.to_table(memories, schema)).version)
         added = {memory.key: memory.record for memory in memories}
         before = self._note_written(memories, added=added, version=version)
         # An earlier schema does not keep all that was given.
-        if self.identity.schema_version == SCHEMA_VERSION:
+        if self.identity.schema_version == protocol.SCHEMA_VERSION:
             self._recent.note(memories, before=before, after=version)
         self._unnoted = version
         self._upkeep.note_commit(len(memories))
 
-    @with_lance_errors_translated("write")
-    def supersede(self, key: int, history: MemoryRecord, successor: StoredMemory) -> None:
+    @lance_table.with_lance_errors_translated("write")
+    def supersede(self, key: int, history: MemoryRecord, successor: protocol.StoredMemory) -> None:
         """Refile one row as history and write its successor, in one Lance commit."""
         stored = lance_rows.to_stored(self._rows(f"key = {key}", None), dimension=self._dimension)
         past = replace(stored[0], record=history)
@@ -198,7 +152,7 @@ class LanceStore:
         self._unnoted = int(merged.version)
         self._upkeep.note_commit(2)
 
-    @with_lance_errors_translated("write")
+    @lance_table.with_lance_errors_translated("write")
     def delete(self, keys: Sequence[int]) -> None:
         """Hide these memories."""
         for start in range(0, len(keys), _KEYS_A_QUERY):
@@ -209,7 +163,7 @@ class LanceStore:
             self._unnoted = int(deleted.version)
             self._upkeep.note_commit(0)
 
-    @with_lance_errors_translated("purge")
+    @lance_table.with_lance_errors_translated("purge")
     def purge(self) -> None:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
         self._rewrite(self.identity)
@@ -219,9 +173,9 @@ class LanceStore:
             beside.keep_only(living)
         drop_others(self._uri, keep={beside.embedder for beside in known})
 
-    @with_lance_errors_translated("read")
+    @lance_table.with_lance_errors_translated("read")
     def select(
-        self, where: Filter, *, order: Order, limit: int | None = None, offset: int = 0
+        self, where: Filter, *, order: protocol.Order, limit: int | None = None, offset: int = 0
     ) -> list[MemoryRecord]:
         """Read whole memories."""
         named = self._find_named(where)
@@ -239,7 +193,7 @@ class LanceStore:
             if len(by_key) == len(keys):
                 return [by_key[key] for key in keys]
 
-    @with_lance_errors_translated("read")
+    @lance_table.with_lance_errors_translated("read")
     def fetch(self, keys: Sequence[int]) -> dict[int, MemoryRecord]:
         """Read whole memories by key."""
         found = self._recent.records(keys, newest=self._version.seen)
@@ -247,15 +201,15 @@ class LanceStore:
         found |= self._takes.records(np.array([key for key in keys if key not in found], np.int64))
         return found | self._with_keys([key for key in keys if key not in found], _FIRST_WINDOW)
 
-    @with_lance_errors_translated("read")
+    @lance_table.with_lance_errors_translated("read")
     def present(
         self, where: Filter, ids: Sequence[str], fingerprints: Sequence[str]
-    ) -> list[Presence]:
+    ) -> list[protocol.Presence]:
         """Return which of these are stored among the matching memories."""
         return self._presence.find(where, (ids, fingerprints), version=self._version.seen)
 
-    @with_lance_errors_translated("read")
-    def keys(self, where: Filter) -> IntArray:
+    @lance_table.with_lance_errors_translated("read")
+    def keys(self, where: Filter) -> protocol.IntArray:
         """Return the keys of the matching memories."""
         named = self._find_named(where)
         if named is not None:
@@ -263,7 +217,7 @@ class LanceStore:
         table = self._rows(self._condition(where), ["key"])
         return np.sort(lance_rows.integers(table["key"], missing=0))
 
-    @with_lance_errors_translated("read")
+    @lance_table.with_lance_errors_translated("read")
     def count(self, where: Filter) -> int:
         """Return how many memories match."""
         named = self._find_named(where)
@@ -272,65 +226,65 @@ class LanceStore:
         condition = self._condition(where)
         return int(self._read(lambda: self._table.count_rows(condition)))
 
-    def growth_since(self, version: int) -> Growth | None:
+    def growth_since(self, version: int) -> protocol.Growth | None:
         """Return what this process added since, if nobody changed anything else."""
         return self._recent.since(version, newest=self._version.seen)
 
-    @with_lance_errors_translated("read")
-    def scan(self, where: Filter, *, after_key: int = 0) -> ScopeColumns:
+    @lance_table.with_lance_errors_translated("read")
+    def scan(self, where: Filter, *, after_key: int = 0) -> protocol.ScopeColumns:
         """Read the ranking columns."""
-        condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
+        condition = f"{self._condition(And((where, protocol.CURRENT)))} AND key > {after_key}"
         query = self._query(condition, self._scan_columns).with_row_id(True)
         table = self._read(query.to_arrow).sort_by("key")
         self._takes.note(table)
-        return to_scope_columns(table)
+        return lance_rows.to_scope_columns(table)
 
-    @with_lance_errors_translated("read")
+    @lance_table.with_lance_errors_translated("read")
     def scan_fields(self, where: Filter, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Read some fields of the current matching memories."""
-        table = self._rows(self._condition(And((where, CURRENT))), ["key", *names])
+        table = self._rows(self._condition(And((where, protocol.CURRENT))), ["key", *names])
         table = table.sort_by("key")
         return {name: lance_rows.plain_values(table[name]) for name in ("key", *names)}
 
-    @with_lance_errors_translated("read")
+    @lance_table.with_lance_errors_translated("read")
     def scan_vectors(
-        self, where: Filter, *, after_key: int = 0, precision: Precision = np.float32
-    ) -> KeyedVectors:
+        self, where: Filter, *, after_key: int = 0, precision: protocol.Precision = np.float32
+    ) -> protocol.KeyedVectors:
         """Read the vectors of the current matching memories."""
         # A window's row repeats the scope and history columns, so the same condition finds it.
-        condition = f"{to_lance_sql(And((where, CURRENT)))} AND key > {after_key}"
+        condition = f"{to_lance_sql(And((where, protocol.CURRENT)))} AND key > {after_key}"
         return self._read(lambda: self._stream_vectors(condition, precision))
 
-    @with_lance_errors_translated("read")
-    def scan_records(self, where: Filter, *, after_key: int = 0) -> ArrowRecords:
+    @lance_table.with_lance_errors_translated("read")
+    def scan_records(self, where: Filter, *, after_key: int = 0) -> lance_blocks.ArrowRecords:
         """Read the current matching memories, whole."""
-        condition = f"{self._condition(And((where, CURRENT)))} AND key > {after_key}"
-        return ArrowRecords.of(self._rows(condition, self._record_columns()))
+        condition = f"{self._condition(And((where, protocol.CURRENT)))} AND key > {after_key}"
+        return lance_blocks.ArrowRecords.of(self._rows(condition, self._record_columns()))
 
-    @with_lance_errors_translated("read")
-    def scan_whole(self, where: Filter, *, room: int) -> WholeScope | None:
+    @lance_table.with_lance_errors_translated("read")
+    def scan_whole(self, where: Filter, *, room: int) -> protocol.WholeScope | None:
         """Read the current matching memories with their vectors, on object storage alone."""
-        if not is_remote(self._uri) or not can_read_at_once():
+        if not lance_table.is_remote(self._uri) or not lance_blocks.can_read_at_once():
             return None
         size: Any = self._table.stats()
         nbytes = int(size["total_bytes"])
-        if nbytes > room or int(size["num_rows"]) > RESIDENT_ROWS:
+        if nbytes > room or int(size["num_rows"]) > protocol.RESIDENT_ROWS:
             return None
-        condition, records = to_lance_sql(And((where, CURRENT))), self._record_columns()
-        columns = name_columns(self._scan_columns, records)
+        condition, records = to_lance_sql(And((where, protocol.CURRENT))), self._record_columns()
+        columns = lance_blocks.name_columns(self._scan_columns, records)
         uri = f"{self._uri}/{TABLE}.lance"
         rows = self._read(
-            lambda: read_at_once(
+            lambda: lance_blocks.read_at_once(
                 uri, condition, columns, version=int(self._table.version), nbytes=nbytes
             )
         )
         self._check_vectors(rows.schema)
-        memories = first_windows(rows)
+        memories = lance_blocks.first_windows(rows)
         self._takes.note(memories)
-        return to_whole_scope(rows, memories, records=records)
+        return lance_blocks.to_whole_scope(rows, memories, records=records)
 
-    @with_lance_errors_translated("read")
-    def vectors_of(self, keys: Sequence[int]) -> KeyedVectors:
+    @lance_table.with_lance_errors_translated("read")
+    def vectors_of(self, keys: Sequence[int]) -> protocol.KeyedVectors:
         """Read the vectors of some memories."""
         parts = [self._takes.vectors(np.array(keys, np.int64))]
         missing = np.setdiff1d(np.array(keys, np.int64), parts[0].keys)
@@ -339,14 +293,16 @@ class LanceStore:
             self._check_vectors(rows.schema)
             windows = rows.sort_by([("key", "ascending"), ("passage", "ascending")])
             dimension = rows.schema.field("vector").type.list_size
-            parts.append(keyed_vectors(windows, dimension=dimension))
-        return KeyedVectors(
+            parts.append(lance_rows.keyed_vectors(windows, dimension=dimension))
+        return protocol.KeyedVectors(
             np.concatenate([part.keys for part in parts]),
             np.concatenate([part.vectors for part in parts]),
         )
 
-    @with_lance_errors_translated("read")
-    def nearest(self, where: Filter, vector: NDArray[np.float32], *, limit: int) -> IntArray:
+    @lance_table.with_lance_errors_translated("read")
+    def nearest(
+        self, where: Filter, vector: NDArray[np.float32], *, limit: int
+    ) -> protocol.IntArray:
         """Find the rows with the largest dot product, by index or by a scan."""
         condition = None if where == And(()) else to_lance_sql(where)
         try:
@@ -356,14 +312,14 @@ class LanceStore:
             raise
         return self._takes.keys(np.sort(table["_rowid"].to_numpy()).astype(np.int64))
 
-    @with_lance_errors_translated("read")
-    def lacking(self, embedder: EmbedderIdentity) -> IntArray:
+    @lance_table.with_lance_errors_translated("read")
+    def lacking(self, embedder: EmbedderIdentity) -> protocol.IntArray:
         """Return the keys of all memories without a vector by that model."""
         condition = _UNEMBEDDED if embedder == self.identity.embedder else _FIRST_WINDOW
         keys = lance_rows.integers(self._rows(condition, ["key"])["key"], missing=0)
         return np.setdiff1d(keys, VectorsBeside(self._uri, embedder).keys)
 
-    @with_lance_errors_translated("write")
+    @lance_table.with_lance_errors_translated("write")
     def keep_vectors(self, embedder: EmbedderIdentity, vectors: Mapping[int, FloatMatrix]) -> None:
         """Keep vectors of a model beside the store's own."""
         living: set[int] = set()
@@ -373,7 +329,7 @@ class LanceStore:
         if kept:
             VectorsBeside(self._uri, embedder).add(kept)
 
-    @with_lance_errors_translated("re-embed")
+    @lance_table.with_lance_errors_translated("re-embed")
     def switch_vectors(self, embedder: EmbedderIdentity) -> None:
         """Put the vectors that are kept beside in the place of the store's own."""
         known, beside = self.identity, VectorsBeside(self._uri, embedder)
@@ -387,7 +343,7 @@ class LanceStore:
         self._rewrite(identity, beside)
         drop_others(self._uri, keep={identity.previous})
 
-    @with_lance_errors_translated("write")
+    @lance_table.with_lance_errors_translated("write")
     def drop_previous_vectors(self) -> None:
         """Remove the vectors of the model before."""
         self.version()
@@ -404,37 +360,37 @@ class LanceStore:
         """Return whether many files may have gathered."""
         return self._upkeep.may_be_due
 
-    @with_lance_errors_translated("maintain")
+    @lance_table.with_lance_errors_translated("maintain")
     def maintain(self) -> None:
         """Do what upkeep is due."""
-        self._rearrange(self._upkeep.run_if_due)
+        self._rearrange(WHEN_BUSY)
 
-    @with_lance_errors_translated("maintain")
+    @lance_table.with_lance_errors_translated("maintain")
     def tidy(self) -> None:
         """Do what upkeep pays in a quiet moment."""
-        self._rearrange(self._upkeep.run_if_it_pays)
+        self._rearrange(WHEN_QUIET)
 
     def index_is_due(self) -> bool:
         """Return whether a large scope has outgrown its index."""
         return self._vector_index.wanted
 
-    @with_lance_errors_translated("index")
+    @lance_table.with_lance_errors_translated("index")
     def build_index(self) -> None:
         """Build the vector index, if a large scope was searched without one."""
         self._upkeep.build_index_if_due()
 
-    @with_lance_errors_translated("repair")
+    @lance_table.with_lance_errors_translated("repair")
     def repair(self) -> None:
         """Do all upkeep now."""
-        has_checksums = CHECKSUM in self._table.schema.names
-        if not has_checksums or self._table.count_rows(f"{CHECKSUM} IS NULL"):
+        has_checksums = lance_rows.CHECKSUM in self._table.schema.names
+        if not has_checksums or self._table.count_rows(f"{lance_rows.CHECKSUM} IS NULL"):
             self._rewrite(self.identity)
         else:
             self._upkeep.run_all()
             self._note_rearranged()
 
-    @with_lance_errors_translated("read")
-    def health(self) -> StoreHealth:
+    @lance_table.with_lance_errors_translated("read")
+    def health(self) -> protocol.StoreHealth:
         """Measure the state of the store."""
         health = self._read(self._upkeep.health)
         self.version()
@@ -448,13 +404,15 @@ class LanceStore:
             next_embedders=tuple(sorted(str(each) for each in beside - {previous})),
         )
 
-    @with_lance_errors_translated("verify")
-    def verify(self, on_progress: Progress) -> Verification:
+    @lance_table.with_lance_errors_translated("verify")
+    def verify(self, on_progress: Progress) -> protocol.Verification:
         """Read every row, whatever damage there is, and compare it with its checksum."""
         if self._note is not None:
             self._note.check()
         self._table.checkout_latest()
-        query = self._table.search().limit(ALL_ROWS).select(["_rowaddr"]).with_row_id(True)
+        query = (
+            self._table.search().limit(lance_table.ALL_ROWS).select(["_rowaddr"]).with_row_id(True)
+        )
         return verify_rows(
             self._read(query.to_arrow),
             self._take,
@@ -503,15 +461,15 @@ class LanceStore:
         return self._read(self._query(condition, columns).to_arrow)
 
     def _query(self, condition: str, columns: list[str] | None) -> LanceQueryBuilder:
-        query = self._table.search().limit(ALL_ROWS).where(condition, prefilter=True)
+        query = self._table.search().limit(lance_table.ALL_ROWS).where(condition, prefilter=True)
         return query if columns is None else query.select(columns)
 
     def _read(self, read: Callable[[], Result]) -> Result:
-        return read_anew(self._uri, read, renew=self._table.checkout_latest)
+        return lance_table.read_anew(self._uri, read, renew=self._table.checkout_latest)
 
     def _note_written(
         self,
-        memories: Sequence[StoredMemory],
+        memories: Sequence[protocol.StoredMemory],
         *,
         version: int,
         gone: Sequence[int] = (),
@@ -520,13 +478,13 @@ class LanceStore:
         before = self._version.note_own(version)
         self._presence.note(memories, before=before, after=version)
         self._named.note(gone=gone, added=added or {}, before=before, after=version)
-        if self.identity.schema_version != SCHEMA_VERSION:
+        if self.identity.schema_version != protocol.SCHEMA_VERSION:
             self._named.forget()
         return before
 
-    def _rearrange(self, upkeep: Callable[[], bool]) -> None:
+    def _rearrange(self, when: tuple[int, float]) -> None:
         before = self._version.get()
-        if upkeep():
+        if self._upkeep.merge_after(*when):
             self._note_rearranged()
             after = int(self._table.version)
             self._version.note_own(after)
@@ -534,16 +492,18 @@ class LanceStore:
             self._named.note_rearranged(before=before, after=after)
             self._presence.note_rearranged(before=before, after=after)
 
-    def _rewrite(self, identity: StoreIdentity, beside: VectorsBeside | None = None) -> None:
+    def _rewrite(
+        self, identity: protocol.StoreIdentity, beside: VectorsBeside | None = None
+    ) -> None:
         """Write all living rows anew, with the vectors of `beside` where there are some."""
-        identity = replace(identity, schema_version=SCHEMA_VERSION)
+        identity = replace(identity, schema_version=protocol.SCHEMA_VERSION)
         schema = lance_rows.table_schema(identity)
         complete = partial(lance_rows.complete_batch, schema=schema, dimension=self._dimension)
         if beside is not None:
             find = beside.read if identity.embedder == self.identity.embedder else beside.read_all
             complete = partial(lance_rows.replace_vectors, schema=schema, find=find)
         self._recent.forget()
-        if is_remote(self._uri) and beside is None and identity == self.identity:
+        if lance_table.is_remote(self._uri) and beside is None and identity == self.identity:
             was_indexed = self._upkeep.rewrite_in_place()
         else:
             was_indexed = self._upkeep.rewrite(schema, TABLE, completed=complete)
@@ -572,13 +532,15 @@ class LanceStore:
         if (found.embedder, found.generation) != (known.embedder, known.generation):
             self._table.checkout_latest()
             self._look_anew()
-            raise VectorsReplaced(f"{self._uri}: its vectors were replaced. Repeat the search.")
+            raise protocol.VectorsReplaced(
+                f"{self._uri}: its vectors were replaced. Repeat the search."
+            )
 
-    def _adopt(self, identity: StoreIdentity) -> None:
+    def _adopt(self, identity: protocol.StoreIdentity) -> None:
         self.identity = identity
         self._schema = lance_rows.table_schema(identity)
-        self._scan_columns = scan_columns(identity)
-        self._takes = LanceTakes(self._take_known, identity)
+        self._scan_columns = lance_rows.scan_columns(identity)
+        self._takes = lance_rows.LanceTakes(self._take_known, identity)
 
     def _note_rearranged(self) -> None:
         if self._note is not None:
@@ -595,13 +557,15 @@ class LanceStore:
             self._check_vectors(taken.schema)
         return taken
 
-    def _stream_vectors(self, condition: str, precision: Precision) -> KeyedVectors:
+    def _stream_vectors(
+        self, condition: str, precision: protocol.Precision
+    ) -> protocol.KeyedVectors:
         total = self._table.count_rows(condition)
         batches = self._query(condition, ["key", "passage", "vector"]).to_batches(_ROWS_READ)
         self._check_vectors(batches.schema)
         dimension = batches.schema.field("vector").type.list_size
         vectors = np.empty((total, dimension), precision)
-        return gather_vectors(batches, into=vectors)
+        return lance_rows.gather_vectors(batches, into=vectors)
 
 
 def reserve_root(uri: str, *, shards: int) -> None:
@@ -610,15 +574,15 @@ def reserve_root(uri: str, *, shards: int) -> None:
     Raises:
         StoreError: A store is there.
     """
-    with translate_lance_errors("make", uri):
+    with lance_table.translate_lance_errors("make", uri):
         schema = pa.schema([("shard", pa.int64())], metadata={lance_rows.SHARDS: str(shards)})
-        there = open_table(connect(uri), uri, TABLE, schema)
+        there = open_table(lance_table.connect(uri), uri, TABLE, schema)
     if lance_rows.SHARDS.encode() not in (there.schema.metadata or {}):
         raise StoreError(f"{uri}: a store is there already. Choose another place for the shards.")
 
 
-def _note_of(uri: str) -> StateNote:
-    return StateNote(Path(uri) / f"{TABLE}.lance")
+def _note_of(uri: str) -> lance_table.StateNote:
+    return lance_table.StateNote(Path(uri) / f"{TABLE}.lance")
 
 
 def _key_conditions(keys: list[int]) -> Iterator[str]:
@@ -631,7 +595,7 @@ def _condition_of_keys(keys: list[int]) -> str:
     return f"key IN ({', '.join(str(int(key)) for key in keys)})"
 
 
-def _sort(named: Keyed, order: Order) -> list[MemoryRecord]:
+def _sort(named: Keyed, order: protocol.Order) -> list[MemoryRecord]:
     if order == "written":
         return [named[key] for key in sorted(named)]
     places = sorted((record.at, key) for key, record in named.items())

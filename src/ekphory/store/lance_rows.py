@@ -30,7 +30,6 @@ from ekphory.store.protocol import (
 from ekphory.types import (
     EPOCH,
     MemoryRecord,
-    Scalar,
     decode_metadata,
     encode_metadata,
     to_microseconds,
@@ -371,17 +370,10 @@ def to_stored(table: pa.Table, *, dimension: int) -> list[StoredMemory]:
     first = ordered.take(pa.array(starts))
     columns = [first[name].to_pylist() for name in ("thread", "terms", "fingerprint")]
     windows = np.split(vectors(ordered["vector"], dimension=dimension), starts[1:])
+    rows = zip(keys.tolist(), to_records(first), windows, *columns, strict=True)
     return [
-        StoredMemory(key, record, thread or 0, np.array(terms, np.uint32), rows, fingerprint)
-        for key, record, thread, terms, rows, fingerprint in zip(
-            keys.tolist(),
-            to_records(first),
-            columns[0],
-            columns[1],
-            windows,
-            columns[2],
-            strict=True,
-        )
+        StoredMemory(key, record, thread or 0, np.array(terms, np.uint32), own, fingerprint)
+        for key, record, own, thread, terms, fingerprint in rows
     ]
 
 
@@ -407,7 +399,7 @@ def _read_records(table: pa.Table) -> list[MemoryRecord]:
     for name in _MOMENTS:
         # Arrow gives zoneinfo's UTC, which is the same moment but another object.
         columns[name] = [moment and moment.astimezone(UTC) for moment in columns[name]]
-    columns["metadata"] = [_decode_metadata(value) for value in table["metadata"].to_pylist()]
+    columns["metadata"] = list(map(decode_metadata, table["metadata"].to_pylist()))
     return [
         MemoryRecord(**{name: values[row] for name, values in columns.items()})
         for row in range(table.num_rows)
@@ -417,10 +409,6 @@ def _read_records(table: pa.Table) -> list[MemoryRecord]:
 def to_records_by_key(table: pa.Table) -> dict[int, MemoryRecord]:
     """Read memories from rows, by key."""
     return dict(zip(table["key"].to_pylist(), to_records(table), strict=True))
-
-
-def _decode_metadata(value: str | bytes | None) -> dict[str, Scalar]:
-    return decode_metadata(value.decode() if isinstance(value, bytes) else value)
 
 
 def microseconds(column: pa.ChunkedArray, *, missing: int) -> IntArray:

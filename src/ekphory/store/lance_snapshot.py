@@ -19,18 +19,9 @@ from ekphory.errors import StoreError
 from ekphory.filters.lance_sql import to_lance_sql
 from ekphory.filters.tree import And, Filter, Not
 from ekphory.scope import OWNER_FIELDS
-from ekphory.store import lance_rows, lance_table
+from ekphory.store import lance_rows, lance_table, protocol
 from ekphory.store.lance import TABLE
 from ekphory.store.ledger import LEDGER_FOLDER, has_ledger
-from ekphory.store.protocol import (
-    CURRENT,
-    IntArray,
-    KeyedBlock,
-    RecordBlock,
-    Store,
-    StoredMemory,
-    StoreIdentity,
-)
 from ekphory.store.writer import DirectoryLock
 from ekphory.types import MemoryRecord
 
@@ -45,7 +36,7 @@ class RecordCache:
     Only keys from a scope's snapshot may be asked for: the cache itself knows no scope.
     """
 
-    def __init__(self, store: Store, *, size: int = CACHED_RECORDS) -> None:
+    def __init__(self, store: protocol.Store, *, size: int = CACHED_RECORDS) -> None:
         self._store = store
         self._size = size
         self._records: OrderedDict[int, MemoryRecord] = OrderedDict()
@@ -78,13 +69,13 @@ class RecordCache:
             self._records |= records
             self._shrink()
 
-    def drop(self, keys: IntArray) -> None:
+    def drop(self, keys: protocol.IntArray) -> None:
         """Hold nothing of memories that are gone."""
         with self._guard:
             for key in keys.tolist():
                 self._records.pop(key, None)
 
-    def drop_all_but(self, living: IntArray) -> None:
+    def drop_all_but(self, living: protocol.IntArray) -> None:
         """Hold nothing of memories whose keys are not among these."""
         with self._guard:
             held = np.fromiter(self._records, np.int64, len(self._records))
@@ -109,7 +100,7 @@ _USES_BEFORE_LOADING = 1
 _MOST_NEWER = 100
 
 
-BlockT = TypeVar("BlockT", bound=KeyedBlock)
+BlockT = TypeVar("BlockT", bound=protocol.KeyedBlock)
 
 
 class ScopeBlocks(Generic[BlockT]):
@@ -147,7 +138,7 @@ class ScopeBlocks(Generic[BlockT]):
             if self._uses == _USES_BEFORE_LOADING + 1:
                 self._load()
 
-    def holding(self, keys: IntArray) -> tuple[BlockT, ...]:
+    def holding(self, keys: protocol.IntArray) -> tuple[BlockT, ...]:
         """Return the blocks; where many of these keys are newer than all of them, with one more."""
         with self._guard:
             if self._blocks and np.count_nonzero(keys > self._last_key()) > _MOST_NEWER:
@@ -183,25 +174,25 @@ class ScopeRecords:
 
     def __init__(
         self,
-        store: Store,
+        store: protocol.Store,
         scope: Filter,
         cache: RecordCache,
         *,
-        loaded: RecordBlock | None = None,
+        loaded: protocol.RecordBlock | None = None,
     ) -> None:
         self._cache = cache
         self._was_loaded = loaded is not None
-        self._scan: Callable[[int], RecordBlock] = lambda last: store.scan_records(
+        self._scan: Callable[[int], protocol.RecordBlock] = lambda last: store.scan_records(
             scope, after_key=last
         )
-        self._blocks: ScopeBlocks[RecordBlock] = ScopeBlocks(self._scan, loaded=loaded)
+        self._blocks: ScopeBlocks[protocol.RecordBlock] = ScopeBlocks(self._scan, loaded=loaded)
 
     @property
     def nbytes(self) -> int:
         """Memory that the held columns take."""
         return self._blocks.nbytes
 
-    def note(self, written: Sequence[StoredMemory]) -> None:
+    def note(self, written: Sequence[protocol.StoredMemory]) -> None:
         """Take in what this process wrote to the scope, where all else of it is held."""
         if self._was_loaded:
             self._cache.keep({memory.key: memory.record for memory in written})
@@ -213,7 +204,7 @@ class ScopeRecords:
             newer = block.at(np.arange(len(block.keys)))
             self._cache.keep(dict(zip(block.keys.tolist(), newer, strict=True)))
 
-    def drop(self, keys: IntArray) -> None:
+    def drop(self, keys: protocol.IntArray) -> None:
         """Hold nothing of memories that are gone."""
         self._blocks.change(lambda block: block.without(keys))
         self._cache.drop(keys)
@@ -235,7 +226,9 @@ class ScopeRecords:
         return found | self._cache.held([key for key in keys if key not in found])
 
 
-def _find_in(blocks: Sequence[RecordBlock], wanted: IntArray) -> dict[int, MemoryRecord]:
+def _find_in(
+    blocks: Sequence[protocol.RecordBlock], wanted: protocol.IntArray
+) -> dict[int, MemoryRecord]:
     found: dict[int, MemoryRecord] = {}
     for block in blocks:
         places = lance_rows.look_up(block.keys, np.arange(len(block.keys)), wanted)
@@ -247,10 +240,9 @@ def _find_in(blocks: Sequence[RecordBlock], wanted: IntArray) -> dict[int, Memor
 
 # One state of a store: nothing of it changes under the reader.
 
-Result = TypeVar("Result")
 _ROWS_READ = 8192
 _SUCCESSOR_COLUMNS = ["superseded_by", "session", *OWNER_FIELDS]
-_HISTORY: Filter = Not(CURRENT)
+_HISTORY: Filter = Not(protocol.CURRENT)
 
 
 class StateGone(StoreError):
@@ -294,7 +286,9 @@ class LanceSnapshot:
             self._table = lance_table.connect(uri).open_table(TABLE)
             self.version = int(self._table.version) if version is None else version
             self._table.checkout(self.version)
-        self.identity: StoreIdentity = lance_rows.read_identity(self._table.schema, where=uri)
+        self.identity: protocol.StoreIdentity = lance_rows.read_identity(
+            self._table.schema, where=uri
+        )
 
     def count(self, where: Filter) -> int:
         """Return how many memories match, history included."""
@@ -313,16 +307,16 @@ class LanceSnapshot:
             found = [index.index_uuid for index in self._table.list_indices()]
         return {str(folder) for folder in found if folder is not None}
 
-    def rows(self, where: Filter) -> IntArray:
+    def rows(self, where: Filter) -> protocol.IntArray:
         """Return where the current matching memories are, in the order of writing."""
         parts = [
             np.stack([lance_rows.integers(part[name], missing=0) for name in ("key", "_rowid")])
-            for part in self._stream(And((where, CURRENT)), ["key"])
+            for part in self._stream(And((where, protocol.CURRENT)), ["key"])
         ]
         keys, rows = np.concatenate([np.empty((2, 0), np.int64), *parts], axis=1)
         return np.asarray(rows[np.argsort(keys)])
 
-    def take(self, rows: IntArray) -> list[KeptMemory]:
+    def take(self, rows: protocol.IntArray) -> list[KeptMemory]:
         """Read the memories at these places, in the order in which they were written."""
         if len(rows) == 0:
             return []
@@ -330,15 +324,8 @@ class LanceSnapshot:
         with self._translate_errors():
             taken = self._table.take_row_ids(rows.tolist()).select(columns).to_arrow()
         found = taken.sort_by("key")
-        return [
-            KeptMemory(key, record, fingerprint)
-            for key, record, fingerprint in zip(
-                found["key"].to_pylist(),
-                lance_rows.to_records(found),
-                found["fingerprint"].to_pylist(),
-                strict=True,
-            )
-        ]
+        keys, fingerprints = (found[name].to_pylist() for name in ("key", "fingerprint"))
+        return list(map(KeptMemory, keys, lance_rows.to_records(found), fingerprints))
 
     def places(self, columns: Sequence[str]) -> pa.Table:
         """Return some columns of all rows, and `_rowid`, by which `take_stored` reads them."""
@@ -346,7 +333,7 @@ class LanceSnapshot:
             query = self._table.search().limit(lance_table.ALL_ROWS)
             return query.select(list(columns)).with_row_id(True).to_arrow()
 
-    def take_stored(self, rows: IntArray) -> list[StoredMemory]:
+    def take_stored(self, rows: protocol.IntArray) -> list[protocol.StoredMemory]:
         """Read memories with all that is derived from them, from all of their rows, by key."""
         with self._translate_errors():
             taken = self._table.take_row_ids(rows.tolist()).to_arrow()
@@ -420,7 +407,7 @@ class StateFiles:
     """
 
     version: int
-    identity: StoreIdentity
+    identity: protocol.StoreIdentity
     memories: int
     history: int
     files: tuple[HeldFile, ...]
@@ -446,7 +433,7 @@ def hold_newest_state(directory: Path) -> Iterator[StateFiles]:
             needed += _list_ledger_files(directory)
             files = tuple(_hold(path, directory, opened) for path in needed)
             _check(state, files, directory)
-            memories, history = state.count(CURRENT), state.count(_HISTORY)
+            memories, history = state.count(protocol.CURRENT), state.count(_HISTORY)
         yield StateFiles(state.version, state.identity, memories, history, files)
 
 

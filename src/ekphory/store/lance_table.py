@@ -318,17 +318,6 @@ def find_manifests(folder: Path) -> dict[int, Path]:
     return found
 
 
-def list_deletion_files(table: Path, manifest: bytes) -> list[str]:
-    """Return the names of the lists of deleted rows that a manifest names, in order.
-
-    A file with another name is none: a writer that was killed leaves what it had begun.
-    """
-    folder = table / "_deletions"
-    names = sorted(os.listdir(folder)) if folder.is_dir() else []  # noqa: PTH208  sooner
-    lists = [name for name in names if _DELETIONS.fullmatch(name)]
-    return [name for name in lists if _deletions_are_named(name, manifest)]
-
-
 def list_needed_files(table: Path, manifest: bytes) -> Iterator[Path]:
     """Yield the files that a manifest names, itself left out.
 
@@ -511,9 +500,14 @@ class StateNote:
     def _digest(self, version: int) -> str:
         manifest = find_manifest(self._table, version).read_bytes()
         whole = blake2b(manifest, digest_size=16)
-        for name in list_deletion_files(self._table, manifest):
+        folder = self._table / "_deletions"
+        names = sorted(os.listdir(folder)) if folder.is_dir() else []  # noqa: PTH208  sooner
+        for name in names:
+            # A file with another name is no list: a writer that was killed leaves what it began.
+            if not (_DELETIONS.fullmatch(name) and _deletions_are_named(name, manifest)):
+                continue
             if name not in self._digests:
-                content = (self._table / "_deletions" / name).read_bytes()
+                content = (folder / name).read_bytes()
                 self._digests[name] = blake2b(content, digest_size=16).digest()
             whole.update(name.encode() + self._digests[name])
         return whole.hexdigest()
@@ -536,6 +530,9 @@ class NewestVersion:
 
     Asking the table takes milliseconds, and a look at its folder of commits shows whether there is
     anything to ask: only a file there that is not of a commit of ours.
+
+    Attributes:
+        table: The table.
     """
 
     def __init__(
@@ -559,7 +556,7 @@ class NewestVersion:
         self._on_change = on_change
         self._uri = uri
         self._sole_writer = sole_writer
-        self._table = table
+        self.table = table
         self._commits = commits
         self._guard = threading.Lock()
         self._seen = int(table.version)
@@ -592,11 +589,11 @@ class NewestVersion:
             return self._seen
         before = version = self._seen
         # Looked at before the table is: a commit in between only makes the next call look again.
-        commits = self._commits.names()
-        if self._somebody_wrote(commits):
+        commits, known = self._commits.names(), self._seen_commits
+        if commits is None or known is None or not commits - known <= self._own_commits:
             with translate_lance_errors("read", self._uri):
-                self._table.checkout_latest()
-                version = int(self._table.version)
+                self.table.checkout_latest()
+                version = int(self.table.version)
             if version != before:
                 self._on_change()
         with self._guard:
@@ -606,11 +603,6 @@ class NewestVersion:
                 self._seen = version
                 self._own_commits = frozenset()
             return self._seen
-
-    def _somebody_wrote(self, commits: frozenset[str] | None) -> bool:
-        if commits is None or self._seen_commits is None:
-            return True
-        return not commits - self._seen_commits <= self._own_commits
 
 
 _FENCING_ATTEMPTS = 5

@@ -96,10 +96,8 @@ STABLE_ROW_IDS = {"new_table_enable_stable_row_ids": "true"}
 # Merging rewrites the file it merges into, so in a large table it waits until that is worth it.
 _SMALL_TABLE = 20_000
 _MOST_COMMITS = 256
-_COMMITS_WHEN_BUSY = 64
-_GROWTH_WHEN_BUSY = 0.25
-_COMMITS_WHEN_QUIET = 8
-_GROWTH_WHEN_QUIET = 0.02
+WHEN_BUSY, WHEN_QUIET = (64, 0.25), (8, 0.02)
+"""Files are merged after so many commits, and such a growth."""
 _UNCOVERED_SHARE = 0.3
 # Another process may still read an older version; this long it stays readable.
 _SECONDS_KEPT = 60.0
@@ -107,6 +105,7 @@ _VERSIONS_KEPT = timedelta(seconds=_SECONDS_KEPT)
 # LanceDB warns of zero, and rounds what is shorter to it.
 _NO_TIME = timedelta(milliseconds=1)
 _READ_ROWS = 8192
+_ALIVE = "superseded_by IS NULL AND (expires_at IS NULL OR expires_at > current_timestamp)"
 Complete = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
@@ -136,10 +135,8 @@ class Upkeep:
     @property
     def may_be_due(self) -> bool:
         """Whether so much has gathered that merging is due, as far as this process counted."""
-        rows = self._rows_in_all
-        return self._commits >= _COMMITS_WHEN_BUSY and (
-            rows is None or self._has_grown(rows, _GROWTH_WHEN_BUSY)
-        )
+        (commits, growth), rows = WHEN_BUSY, self._rows_in_all
+        return self._commits >= commits and (rows is None or self._has_grown(rows, growth))
 
     def note_commit(self, rows: int) -> None:
         """Count one commit of so many rows."""
@@ -148,13 +145,20 @@ class Upkeep:
         if self._rows_in_all is not None:
             self._rows_in_all += rows
 
-    def run_if_due(self) -> bool:
-        """Merge small files when many have gathered; return whether it was done."""
-        return self._merge_if_gathered(_COMMITS_WHEN_BUSY, _GROWTH_WHEN_BUSY)
-
-    def run_if_it_pays(self) -> bool:
-        """Merge small files when some have gathered; return whether it was done."""
-        return self._merge_if_gathered(_COMMITS_WHEN_QUIET, _GROWTH_WHEN_QUIET)
+    def merge_after(self, commits: int, growth: float) -> bool:
+        """Merge small files when so many have gathered; return whether it was done."""
+        if self._commits < commits:
+            return False
+        self._rows_in_all = self._table.count_rows()
+        if not self._has_grown(self._rows_in_all, growth):
+            return False
+        if self._rows_in_all >= FEWEST_ROWS:
+            self._index.build_scalar()
+        self._table.optimize(cleanup_older_than=_VERSIONS_KEPT)
+        self._commits = self._rows = 0
+        self._sweep_outdated()
+        self._index.wanted |= self._index_is_outgrown()
+        return True
 
     def build_index_if_due(self) -> None:
         """Build the index when a large scope was searched with too little of it covered."""
@@ -236,12 +240,8 @@ class Upkeep:
             versions=len(self._table.list_versions()),
             bytes=_bytes_on_disk(self._uri),
             vector_index_rows=self._index.covered_rows(),
-            orphaned_scopes=self._orphaned_scopes(),
+            orphaned_scopes=tuple(sorted(self._owners("TRUE") - self._owners(_ALIVE))),
         )
-
-    def _orphaned_scopes(self) -> tuple[str, ...]:
-        alive = "superseded_by IS NULL AND (expires_at IS NULL OR expires_at > current_timestamp)"
-        return tuple(sorted(self._owners("TRUE") - self._owners(alive)))
 
     def _owners(self, condition: str) -> set[str]:
         query = self._table.search().limit(ALL_ROWS).select(list(OWNER_FIELDS)).where(condition)
@@ -260,14 +260,6 @@ class Upkeep:
         query = self._table.search().limit(ALL_ROWS).select([*OWNER_FIELDS, "key"])
         groups = query.to_arrow().group_by(list(OWNER_FIELDS)).aggregate([("key", "count")])
         return max(groups["key_count"].to_pylist(), default=0)
-
-    def _merge(self) -> None:
-        if self._table.count_rows() >= FEWEST_ROWS:
-            self._index.build_scalar()
-        self._table.optimize(cleanup_older_than=_VERSIONS_KEPT)
-        self._commits = self._rows = 0
-        self._sweep_outdated()
-        self._index.wanted |= self._index_is_outgrown()
 
     def _sweep_all(self) -> None:
         if not is_remote(self._uri):
@@ -297,15 +289,6 @@ class Upkeep:
     @property
     def _folder(self) -> Path:
         return Path(self._uri) / f"{self._table.name}.lance"
-
-    def _merge_if_gathered(self, commits: int, growth: float) -> bool:
-        if self._commits < commits:
-            return False
-        self._rows_in_all = self._table.count_rows()
-        if not self._has_grown(self._rows_in_all, growth):
-            return False
-        self._merge()
-        return True
 
     def _has_grown(self, rows: int, growth: float) -> bool:
         return rows <= _SMALL_TABLE or self._commits >= _MOST_COMMITS or self._rows >= growth * rows

@@ -8,12 +8,14 @@ after a crash. It is made with the first write to a store, under the writer's lo
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
+from hashlib import blake2b
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import lancedb
 import pyarrow as pa
@@ -50,7 +52,7 @@ class LedgerEntry:
         revision: The decision.
         owner: Org, project, agent and user of both memories.
         pool: Of both memories.
-        older_key, newer_key: Their rows; a memory that is changed gets another one.
+        keys: The rows of the older and of the newer one; a memory that is changed gets another.
         since: When it took effect; timezone-aware UTC.
         until: When an exception ends; None where nothing says so, or it is none.
         leans: Whether the order of hits follows it while it is a conflict.
@@ -59,8 +61,7 @@ class LedgerEntry:
     revision: Revision
     owner: tuple[str | None, ...]
     pool: str
-    older_key: int
-    newer_key: int
+    keys: tuple[int, int]
     since: datetime
     until: datetime | None = None
     leans: bool = False
@@ -69,6 +70,18 @@ class LedgerEntry:
     def orders(self) -> bool:
         """Whether the order of hits follows it: it acts, or is a conflict that leans."""
         return self.revision.state == "active" or (self.leans and self.revision.state == "conflict")
+
+    def moved(self, rename: Callable[[int], int]) -> LedgerEntry:
+        """Return the same decision on the rows that these became."""
+        keys = rename(self.keys[0]), rename(self.keys[1])
+        revision = replace(self.revision, id=revision_id(self.owner, keys))
+        return replace(self, revision=revision, keys=keys)
+
+
+def revision_id(owner: Sequence[str | None], keys: tuple[int, int]) -> str:
+    """Return the id of the decision on two rows of one owner, always the same."""
+    text = json.dumps([*owner, *keys])
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +100,6 @@ class LedgerState:
 
 
 _NONE = LedgerState(-1, {}, None)
-
-
-@dataclass(frozen=True, slots=True)
-class _OpenTable:
-    table: lancedb.table.Table
-    newest: lance_table.NewestVersion
 
 
 class Ledger:
@@ -117,7 +124,7 @@ class Ledger:
         self._sole_writer = sole_writer
         # What errors name.
         self._uri = f"{uri}/{LEDGER_FOLDER}"
-        self._opened: _OpenTable | None = None
+        self._opened: lance_table.NewestVersion | None = None
         self._guard = threading.RLock()
         self._state = _NONE
         self._last = 0
@@ -132,7 +139,7 @@ class Ledger:
             if opened is None:
                 return _NONE
             # What was opened just now is the newest version.
-            version = opened.newest.get() if was_open else opened.newest.seen
+            version = opened.get() if was_open else opened.seen
             if version != self._state.version:
                 self._state = self._read_later(opened, version)
             return self._state
@@ -178,7 +185,7 @@ class Ledger:
             rows = [_to_row(first + place, entry, judged) for place, entry in enumerate(entries)]
             rows = rows or [_note(first, judged)]
             version = int(opened.table.add(pa.Table.from_pylist(rows, schema=_SCHEMA)).version)
-            opened.newest.note_own(version)
+            opened.note_own(version)
             changed = {entry.revision.id: entry for entry in entries}
             self._state = LedgerState(version, {**state.entries, **changed}, judged)
             self._last = first + len(rows) - 1
@@ -222,7 +229,7 @@ class Ledger:
         )
         self._opened, self._state, self._last = None, _NONE, 0
 
-    def _require(self) -> _OpenTable:
+    def _require(self) -> lance_table.NewestVersion:
         opened = self._open()
         if opened is None:
             raise StoreError(
@@ -231,7 +238,7 @@ class Ledger:
             )
         return opened
 
-    def _open(self) -> _OpenTable | None:
+    def _open(self) -> lance_table.NewestVersion | None:
         """Return the table; None where there is none yet."""
         if self._opened is None:
             if not lance_table.is_remote(self._store) and not has_ledger(self._store):
@@ -245,13 +252,12 @@ class Ledger:
                 return None
             commits = lance_table.CommitFiles(lance_table.commits_folder(self._store, LEDGER_TABLE))
             self._commits = len(commits.names() or ())
-            newest = lance_table.NewestVersion(
+            self._opened = lance_table.NewestVersion(
                 self._uri, table, commits=commits, sole_writer=self._sole_writer
             )
-            self._opened = _OpenTable(table, newest)
         return self._opened
 
-    def _read_later(self, opened: _OpenTable, version: int) -> LedgerState:
+    def _read_later(self, opened: lance_table.NewestVersion, version: int) -> LedgerState:
         query = opened.table.search().limit(lance_table.ALL_ROWS)
         if self._state is not _NONE:
             query = query.where(f"number > {self._last}", prefilter=True)
@@ -265,11 +271,11 @@ class Ledger:
                 entries[row["id"]] = _to_entry(row)
         return LedgerState(version, entries, judged)
 
-    def _sweep(self, opened: _OpenTable) -> None:
+    def _sweep(self, opened: lance_table.NewestVersion) -> None:
         opened.table.optimize()
         opened.table.checkout_latest()
         version = int(opened.table.version)
-        opened.newest.note_own(version)
+        opened.note_own(version)
         self._commits = 0
         self._state = replace(self._state, version=version) if self._state.version > 0 else _NONE
         if not lance_table.is_remote(self._store):
@@ -290,8 +296,8 @@ def _to_row(number: int, entry: LedgerEntry, judged_to: int) -> dict[str, object
         "number": number,
         "judged_to": judged_to,
         "pool": entry.pool,
-        "older_key": entry.older_key,
-        "newer_key": entry.newer_key,
+        "older_key": entry.keys[0],
+        "newer_key": entry.keys[1],
         "since": entry.since,
         "until": entry.until,
         **dict(zip(OWNER_FIELDS, entry.owner, strict=True)),
@@ -300,11 +306,11 @@ def _to_row(number: int, entry: LedgerEntry, judged_to: int) -> dict[str, object
     }
 
 
-def _to_entry(row: Mapping[str, object]) -> LedgerEntry:
+def _to_entry(row: Mapping[str, Any]) -> LedgerEntry:
     values = {entry.name: row[entry.name] for entry in fields(Revision)}
     leans = values["state"] == _LEANS
     values["state"] = "conflict" if leans else values["state"]
-    rest = {name: row[name] for name in ("pool", "older_key", "newer_key", "since", "until")}
-    owner = tuple(row[name] for name in OWNER_FIELDS)
-    revision = Revision(**values)  # type: ignore[arg-type]
-    return LedgerEntry(revision=revision, owner=owner, leans=leans, **rest)  # type: ignore[arg-type]
+    rest = {name: row[name] for name in ("pool", "since", "until")}
+    rest["owner"] = tuple(row[name] for name in OWNER_FIELDS)
+    rest["keys"] = row["older_key"], row["newer_key"]
+    return LedgerEntry(revision=Revision(**values), leans=leans, **rest)

@@ -66,23 +66,19 @@ class UpkeepState:
 
     Args:
         directory: Of the store, where a failure is noted; None notes nothing.
-        clock: Seconds that never go back.
     """
 
-    def __init__(
-        self, directory: Path | None, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, directory: Path | None) -> None:
         self._note = None if directory is None else directory / NOTE_FILE
-        self._clock = clock
         self._failure: UpkeepFailure | None = None
-        self._next = clock()
+        self._next = time.monotonic()
         self._guard = threading.Lock()
 
     @property
     def is_due(self) -> bool:
         """Whether upkeep may be tried now; of a directory that was deleted nothing is kept up."""
         is_there = self._note is None or self._note.parent.exists()
-        return is_there and self._clock() >= self._next
+        return is_there and time.monotonic() >= self._next
 
     @property
     def failure(self) -> UpkeepFailure | None:
@@ -96,14 +92,15 @@ class UpkeepState:
             attempts = 1 if before is None else before.attempts + 1
             since = now_utc().isoformat() if before is None else before.since
             self._failure = UpkeepFailure(str(error), attempts, since)
-            self._next = self._clock() + min(_FIRST_PAUSE * 2 ** (attempts - 1), _LONGEST_PAUSE)
+            pause = min(_FIRST_PAUSE * 2 ** (attempts - 1), _LONGEST_PAUSE)
+            self._next = time.monotonic() + pause
             self._write(self._failure)
 
     def note_success(self) -> None:
         """Forget earlier failures, also those that another process noted."""
         with self._guard:
             self._failure = None
-            self._next = self._clock()
+            self._next = time.monotonic()
             if self._note is not None:
                 # What cannot be removed tells of a failure too many, never of one too few.
                 with suppress(OSError):
@@ -219,8 +216,7 @@ def columns_of(memories: Sequence[StoredMemory]) -> ScopeColumns:
         sequence=np.array([record.sequence or 0 for record in records], np.int64),
         at=np.array([to_microseconds(record.at) for record in records], np.int64),
         expires_at=np.array(
-            [to_microseconds(r.expires_at) if r.expires_at else NEVER for r in records],
-            np.int64,
+            [to_microseconds(r.expires_at) if r.expires_at else NEVER for r in records], np.int64
         ),
         importance=np.array([record.importance for record in records], np.float32),
         importance_given=np.array(
@@ -429,11 +425,8 @@ class DirectoryLock:
                     )
                 if waited > _TOLD_AFTER and not told:
                     told = True
-                    _log.warning(
-                        "%s: waiting for %s, which is writing",
-                        self._directory,
-                        _read_holder(lock_file),
-                    )
+                    holder = _read_holder(lock_file)
+                    _log.warning("%s: waiting for %s, which is writing", self._directory, holder)
                 time.sleep(_POLL_SECONDS)
         except OSError as error:
             raise self._make_error(error) from error
@@ -515,7 +508,8 @@ _log.addHandler(logging.NullHandler())
 
 _QUIET_SECONDS = 1.0
 """After this long without a write, small files are merged."""
-_INDEX_ATTEMPTS = 5
+_INDEX_ATTEMPTS, _INDEX_PAUSE = 5, 2.0
+"""So often building the index is tried, after so many seconds."""
 _MOST_TOGETHER = 64
 """So many writes that wait are made one commit."""
 
@@ -550,12 +544,7 @@ class Writer:
     """
 
     def __init__(
-        self,
-        store: Store,
-        lock: WriterLock,
-        *,
-        upkeep: UpkeepState | None = None,
-        index_pause: float = 2.0,
+        self, store: Store, lock: WriterLock, *, upkeep: UpkeepState | None = None
     ) -> None:
         """Take a store and its lock.
 
@@ -563,9 +552,7 @@ class Writer:
             store: What is written to.
             lock: Keeps other processes from writing at the same time.
             upkeep: Where failures of upkeep are counted; None counts them in this process alone.
-            index_pause: Seconds before building the index is tried again.
         """
-        self._index_pause = index_pause
         self._store = store
         self._lock = lock
         self._upkeep = UpkeepState(None) if upkeep is None else upkeep
@@ -728,6 +715,6 @@ class Writer:
                 return
             except StoreError as error:
                 # Another process may have merged files meanwhile.
-                if attempt == _INDEX_ATTEMPTS or self._closing.wait(self._index_pause):
+                if attempt == _INDEX_ATTEMPTS or self._closing.wait(_INDEX_PAUSE):
                     _log.warning("the vector index was not built, searches scan instead: %s", error)
                     return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tempfile
 import time
 from collections.abc import Iterator
@@ -346,7 +347,8 @@ def _print_next_steps(keep: Path | None) -> None:
     console = message_console()
     if keep is not None:
         console.print(f"\nThe store is kept in {keep}. Ask it something else:")
-        console.print(f'  ekphory search "Who is Bram?" --store "{keep}"', style="cyan")
+        store = shlex.quote(str(keep))
+        console.print(f'  ekphory search "Who is Bram?" --store {store}', style="cyan")
     console.print("\nNow with memories of your own:")
     console.print('  ekphory add "I prefer Python over JavaScript" --producer me', style="cyan")
     console.print("  ekphory import PATH-OF-A-CHAT-EXPORT", style="cyan")

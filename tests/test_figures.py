@@ -29,13 +29,12 @@ from scripts.figures.measuring import (
 from scripts.figures.pages import Shown, fill_in, read_shown, render_page, rendered_files
 from scripts.figures.pictures import draw
 from scripts.possible_ndcg import possible_ndcg
-from tests.cases import read_cases
+from tests.cases import read_tables
 
 from ekphory.cli.app import app
 
-CASES = read_cases(__file__)
-
 DEFINED = read_definitions()
+CASES = read_tables(__file__)
 
 # The figures that are there.
 
@@ -166,30 +165,17 @@ def test_a_figure_that_cannot_be_measured_says_why(data, tmp_path, changes, mess
         measure(figure(**changes), data, tmp_path / "kept")
 
 
-DOCUMENT = {
-    "reports": [
-        {"system": "ours", "scores": {"MAP": {"mean": 0.62, "low": 0.6}, "R@5": {"mean": 0.8}}},
-        {"system": "bm25", "scores": {"MAP": {"mean": 0.38, "low": 0.3}}, "latency": None},
-    ],
-    "bins": [{"said": 0.1}, {"said": 0.9}],
-}
-
-
-@pytest.mark.parametrize(
-    ("path", "values"), CASES["a path chooses numbers and its choices name them"]
-)
+@pytest.mark.parametrize(("path", "values"), CASES["paths"])
 def test_a_path_chooses_numbers_and_its_choices_name_them(path, values):
-    assert select_values(DOCUMENT, Run(command="x", keep=(path,))) == values
-    named = select_values(DOCUMENT, Run(command="x", keep=(path,), prefix="set"))
+    assert select_values(CASES["document"], Run(command="x", keep=(path,))) == values
+    named = select_values(CASES["document"], Run(command="x", keep=(path,), prefix="set"))
     assert named == {f"set/{key}": value for key, value in values.items()}
 
 
-@pytest.mark.parametrize(
-    ("keep", "message"), CASES["a path that finds nothing or too much is refused"]
-)
+@pytest.mark.parametrize(("keep", "message"), CASES["wrong_paths"])
 def test_a_path_that_finds_nothing_or_too_much_is_refused(keep, message):
     with pytest.raises(FigureError, match=message):
-        select_values(DOCUMENT, Run(command="x", keep=keep))
+        select_values(CASES["document"], Run(command="x", keep=keep))
 
 
 # Pages.
@@ -266,24 +252,21 @@ def test_a_page_can_show_the_commands_and_no_figure_that_is_not_defined():
             rendered(MEASURED, f"<!-- figure: {name} --><!-- /figure -->")
 
 
-VALUES = {"a/MAP": 0.6, "b/MAP": 0.25, "b/p": 0.0004, "a/n": 12345.0, "a/ms": 7.25, "b/d": -0.0001}
-
-
-@pytest.mark.parametrize(("template", "text"), CASES["a template is filled in"])
+@pytest.mark.parametrize(("template", "text"), CASES["templates"])
 def test_a_template_is_filled_in(template, text):
-    assert fill_in(Table(rows=(template,)), VALUES) == text
+    assert fill_in(Table(rows=(template,)), CASES["values"]) == text
 
 
 def test_rows_are_repeated_for_each_match():
     table = Table(
         header="system | MAP", for_each="*/MAP", labels={"a": "ours"}, rows=("{label} | {{0}/MAP}",)
     )
-    assert fill_in(table, VALUES).splitlines()[2:] == ["| ours | .600 |", "| b | .250 |"]
+    assert fill_in(table, CASES["values"]).splitlines()[2:] == ["| ours | .600 |", "| b | .250 |"]
 
 
 def test_a_value_that_is_missing_is_an_error():
     with pytest.raises(FigureError, match="there is no value 'c/MAP'"):
-        fill_in(Table(rows=("{c/MAP}",)), VALUES)
+        fill_in(Table(rows=("{c/MAP}",)), CASES["values"])
 
 
 # Pictures.

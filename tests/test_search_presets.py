@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 
-from ekphory.cli.demo import DEMO_NOW, SCENES, demo_questions, demo_records
+from ekphory.cli.demo import DEMO_NOW, demo_questions, demo_records, demo_scenes
 from ekphory.errors import InvalidInput, ServiceError
 from ekphory.memory import Memory
 from ekphory.models.agent_reranker import Reranker
@@ -488,7 +488,7 @@ def test_six_layers_put_the_answer_above_the_turn_that_asks_for_it(readme):
     assert [hit.text for hit in found] == [answered, asked]
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.shows)
+@pytest.mark.parametrize("scene", demo_scenes(), ids=lambda scene: scene.shows)
 def test_the_demos_scenes_find_something_that_likely(demo, scene):
     pools = None if scene.pool is None else [scene.pool]
     result = demo.search(

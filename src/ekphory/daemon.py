@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,6 @@ from ekphory.hooks.running import CaptureWorker, install_worker
 from ekphory.memory import Memory
 
 if TYPE_CHECKING:
-    from ekphory.config import Settings
-    from ekphory.mcp_server.memmachine import Toolset
     from ekphory.mcp_server.tool import Memories
 
 IDLE_SECONDS = 600.0
@@ -54,27 +52,6 @@ class _Shown(io.StringIO):
     def isatty(self) -> bool:
         """Return whether the caller prints to a terminal."""
         return self._terminal
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A session over the Model Context Protocol.
-
-    Attributes:
-        memories: What its calls act on.
-        settings: The store, by its absolute path, and the scope of every call.
-        toolset: Which tools are offered.
-    """
-
-    memories: Memories
-    settings: Settings
-    toolset: Toolset
-
-    def serve(self, connection: socket.socket) -> None:
-        """Serve until the caller has ended."""
-        from ekphory.mcp_server.transports import serve_connection
-
-        serve_connection(connection, self.memories, self.settings, self.toolset)
 
 
 class Daemon:
@@ -101,7 +78,8 @@ class Daemon:
         self._last = clock()
         self._settings = resident.hash_settings()
         self._stores: dict[str, Memory] = {}
-        self._sessions: dict[socket.socket, Session] = {}
+        # The session on each connection, its store by the absolute path, and what it acts on.
+        self._sessions: dict[socket.socket, tuple[StdioSession, Memories]] = {}
         self._turn = threading.Lock()
         self._in_flight = threading.BoundedSemaphore(MOST_IN_FLIGHT)
         self._ending = threading.Event()
@@ -153,17 +131,19 @@ class Daemon:
 
     def _serve_session(self, connection: socket.socket) -> None:
         """Serve the session that was begun on a connection, if one was, until it ends."""
-        session = self._sessions.get(connection)
-        if session is None:
+        if connection not in self._sessions:
             return
+        from ekphory.mcp_server.transports import serve_connection
+
+        session, memories = self._sessions[connection]
         try:
             connection.settimeout(None)
-            session.serve(connection)
+            serve_connection(connection, memories, session.settings, session.toolset)
         finally:
             with self._turn:
                 del self._sessions[connection]
                 self._last = self._clock()
-            session.memories.close()
+            memories.close()
 
     def _answer(self, request: Mapping[str, Any], connection: socket.socket) -> Mapping[str, Any]:
         if "status" in request:
@@ -189,11 +169,11 @@ class Daemon:
         try:
             from ekphory.mcp_server.tool import Memories
 
-            settings = replace(asked.settings, store=store)
-            memories = Memories(settings, turn=self._turn)
+            session = replace(asked, settings=replace(asked.settings, store=store))
+            memories = Memories(session.settings, turn=self._turn)
         except (ModuleNotFoundError, OSError, EkphoryError):
             return _ALONE  # the command itself says what is wrong
-        self._sessions[connection] = Session(memories, settings, asked.toolset)
+        self._sessions[connection] = session, memories
         return {"session": True}
 
     def _status(self) -> dict[str, Any]:
@@ -252,9 +232,9 @@ class Daemon:
         handle = self._stores.pop(store, None)
         if handle is not None:
             handle.close()
-        for session in self._sessions.values():
+        for session, memories in self._sessions.values():
             if session.settings.store == store:
-                session.memories.release()
+                memories.release()
 
 
 @contextmanager

@@ -279,10 +279,9 @@ def _find_answer(arguments: Sequence[str]) -> dict[str, Any] | None:
         Unanswered: It took a write and did not say what became of it.
     """
     writes = arguments[0] in _WRITING
-    try:
-        request = _request(arguments)
-    except (EkphoryError, OSError):
-        return None  # the command itself says what is wrong
+    request = _make_request(arguments)
+    if request is None:
+        return None
     try:
         return ask(request, seconds=_WRITE_SECONDS if writes else _READ_SECONDS)
     except NoResident:
@@ -302,11 +301,10 @@ def _run_session(arguments: Sequence[str]) -> int | None:
     """
     if any(each.rpartition("=")[2] == "http" for each in arguments) or "--help" in arguments:
         return None
+    request = _make_request(arguments)
+    if request is None:
+        return None
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        try:
-            request = {**_request(arguments), "session": True}
-        except (EkphoryError, OSError):
-            return None  # the command itself says what is wrong
         try:
             answer = _ask(connection, request, seconds=_SESSION_SECONDS)
         except NoResident:
@@ -382,9 +380,8 @@ def _find_answer_to_hook(arguments: Sequence[str], text: str) -> dict[str, Any] 
     if not _may_be_asked(arguments) or len(text) > MOST_BYTES // 2:
         return {"alone": True}
     until = time.monotonic() + _HOOK_SECONDS
-    try:
-        request = {**_request(arguments), "stdin": text}
-    except (EkphoryError, OSError):
+    request = _make_request(arguments, stdin=text)
+    if request is None:
         return {"alone": True}
     started = False
     while (left := until - time.monotonic()) > 0:
@@ -433,19 +430,24 @@ def _may_be_asked(arguments: Sequence[str]) -> bool:
     return not given.intersection(_ALONE)
 
 
-def _request(arguments: Sequence[str]) -> dict[str, Any]:
-    store = find_store(arguments)
+def _make_request(arguments: Sequence[str], **more: object) -> dict[str, Any] | None:
+    """Return what is asked of the resident process; None where the command has to be run here."""
+    try:
+        store, folder, variables = find_store(arguments), os.getcwd(), _variables()
+    except OSError:
+        return None  # the command itself says what is wrong
     if "://" in store:
-        raise NoResident("a store on object storage is opened with the caller's own credentials")
+        return None  # a store on object storage is opened with the caller's own credentials
     return {
         "run": list(arguments),
         "version": __version__,
         "settings": hash_settings(),
         "store": store,
         "identity": identify(store) if store else None,
-        "folder": os.getcwd(),
-        "variables": _variables(),
+        "folder": folder,
+        "variables": variables,
         "terminal": [sys.stdout.isatty(), sys.stderr.isatty()],
+        **more,
     }
 
 

@@ -182,13 +182,19 @@ def test_generated_cases_are_ranked_and_shown(ekphory, tmp_path):
     assert set(report["rankings"][0]["scores"]) == {"MRR", "R@1", "R@5", "NDCG@10"}
 
 
-def test_a_conversation_that_gives_no_case_is_named(ekphory, tmp_path):
-    turn = {"pool": "p", "id": "1", "text": "Ann has a boat", "speaker": "Ann"}
-    query = {"pool": "p", "id": "q", "text": "Who has a boat?", "category": "x"}
+@pytest.fixture
+def boat(tmp_path):
+    """A folder with a conversation of one turn, and a question about it."""
+    turn = {"pool": "p", "id": "1", "text": "Ann has a boat called Matilda", "speaker": "Ann"}
+    query = {"pool": "p", "id": "q", "text": "What is Ann's boat called?", "answer": "Matilda"}
     (tmp_path / "corpus.jsonl").write_text(json.dumps(turn))
     (tmp_path / "queries.jsonl").write_text(json.dumps(query))
     (tmp_path / "qrels.tsv").write_text("pool\tquery-id\tcorpus-id\tscore\np\tq\t1\t1\n")
-    sentence = ekphory.failure("eval", "agentmem", "--count", "8", "--data", str(tmp_path))
+    return tmp_path
+
+
+def test_a_conversation_that_gives_no_case_is_named(ekphory, boat):
+    sentence = ekphory.failure("eval", "agentmem", "--count", "8", "--data", str(boat))
     assert "it gives no case" in sentence
 
 
@@ -201,13 +207,8 @@ def test_hints_are_worth_eight_points_where_queries_ask_for_type_or_importance(e
     assert overall["difference"]["difference"] >= 0.08
 
 
-def test_answers_are_asked_of_the_chat_service_that_is_configured(ekphory, tmp_path):
-    turn = {"pool": "p", "id": "1", "text": "Ann has a boat called Matilda", "speaker": "Ann"}
-    query = {"pool": "p", "id": "q", "text": "What is Ann's boat called?", "answer": "Matilda"}
-    (tmp_path / "corpus.jsonl").write_text(json.dumps(turn))
-    (tmp_path / "queries.jsonl").write_text(json.dumps(query))
-    (tmp_path / "qrels.tsv").write_text("pool\tquery-id\tcorpus-id\tscore\np\tq\t1\t1\n")
-    arguments = ("eval", "answers", "--data", str(tmp_path))
+def test_answers_are_asked_of_the_chat_service_that_is_configured(ekphory, boat):
+    arguments = ("eval", "answers", "--data", str(boat))
 
     def answer(request):
         said = '{"right": true}' if "response_format" in request.body else "Matilda."

@@ -2,13 +2,10 @@
 
 import re
 import shlex
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import yaml
-
-from ekphory.config import PREFIX, Settings
 
 MANIFESTS = Path(__file__).parents[2] / "deploy" / "kuberay" / "ekphory.yaml"
 TEXT = MANIFESTS.read_text(encoding="utf-8")
@@ -94,11 +91,6 @@ def test_the_front_runs_a_command_that_there_is(ekphory):
     words = shlex.split(script.partition("exec ekphory ")[2])
     assert words[:2] == ["cluster", "serve"]
     assert ekphory.run(*words, "--help").exit_code == 0
-
-
-def test_every_variable_is_one_that_is_read():
-    known = {PREFIX + setting.name.upper() for setting in fields(Settings)}
-    assert set(re.findall(r"\bEKPHORY_[A-Z_]*[A-Z]", TEXT)) <= known
 
 
 def test_the_version_of_ray_is_one_that_the_package_takes():

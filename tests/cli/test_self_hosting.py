@@ -22,6 +22,7 @@ from ekphory.server.request_log import Metrics
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE_FILE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
+MANIFESTS = (ROOT / "deploy" / "kuberay" / "ekphory.yaml").read_text(encoding="utf-8")
 COMPOSE = yaml.safe_load(COMPOSE_FILE)
 SERVER = COMPOSE["services"]["server"]
 DOCS = ROOT / "docs"
@@ -68,7 +69,7 @@ def test_the_pages_show_how_to_serve_make_keys_and_back_up():
     assert {words[0] for words in COMMAND_LINES} >= {"serve", "keys", "backup"}
 
 
-@pytest.mark.parametrize("text", [DOCKERFILE, COMPOSE_FILE, *PAGES.values()])
+@pytest.mark.parametrize("text", [DOCKERFILE, COMPOSE_FILE, MANIFESTS, *PAGES.values()])
 def test_every_variable_is_one_that_is_read(text):
     known = {PREFIX + setting.name.upper() for setting in fields(Settings)}
     assert set(re.findall(r"\bEKPHORY_[A-Z_]*[A-Z]", text)) <= known | OWN_VARIABLES

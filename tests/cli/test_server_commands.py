@@ -1,4 +1,5 @@
 import json
+import shlex
 import subprocess
 import sys
 
@@ -49,26 +50,28 @@ def test_what_cannot_be_done_is_told(keys, words, said):
     assert keys(*words, code=1)["error"]["message"].startswith(said)
 
 
-@pytest.mark.parametrize(
-    ("project", "named"),
-    [("", '"project_id": "default"'), ("home", '"project_id": "home"')],
-)
-def test_what_a_server_says_to_try_is_where_the_command_line_writes(
-    capsys, monkeypatch, project, named
-):
-    monkeypatch.setenv("EKPHORY_PROJECT", project)
-    print_listening(OutputOptions(), Listening("http://h:1", "./store", needs_key=False))
-    assert capsys.readouterr().out.count(f'{{"org_id": "default", {named}, ') == 2
+def said_to_try(capsys, *, needs_key):
+    """Return what a server tells when it listens, and the bodies of the two calls to try."""
+    print_listening(OutputOptions(), Listening("http://h:1", "./store", needs_key=needs_key))
+    shown = capsys.readouterr().out
+    calls = shown.partition("try it:\n")[2].partition("look: ")[0]
+    words = shlex.split(calls)
+    return shown, [json.loads(words[n + 1]) for n, word in enumerate(words) if word == "-d"]
 
 
-def test_a_server_says_where_its_inspector_is(capsys):
-    print_listening(OutputOptions(), Listening("http://h:1", "./store", needs_key=False))
-    assert "look: http://h:1/inspect " in capsys.readouterr().out
+@pytest.mark.parametrize("project", ["default", "home", 'Mara\'s "flat" $HOME'])
+def test_what_a_server_says_to_try_is_where_the_command_line_writes(capsys, monkeypatch, project):
+    monkeypatch.setenv("EKPHORY_PROJECT", "" if project == "default" else project)
+    shown, (said, asked) = said_to_try(capsys, needs_key=False)
+    place = {"org_id": "default", "project_id": project}
+    assert said == place | {"messages": [{"content": "I like pizza"}]}
+    assert asked == place | {"query": "What do I like to eat?"}
+    assert "look: http://h:1/inspect " in shown
 
 
 def test_what_a_server_with_a_key_says_to_try_names_no_project(capsys):
-    print_listening(OutputOptions(), Listening("http://h:1", "./store", needs_key=True))
-    assert "project_id" not in capsys.readouterr().out
+    _, bodies = said_to_try(capsys, needs_key=True)
+    assert [set(body) for body in bodies] == [{"messages"}, {"query"}]
 
 
 WITHOUT_THE_SDK = """

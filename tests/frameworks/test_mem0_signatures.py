@@ -6,29 +6,15 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.cases import read_tables
 
 from ekphory.errors import InvalidInput
 from ekphory.frameworks import mem0 as ours
 from ekphory.testing import HashEmbedder
 
-# mem0/memory/main.py of mem0ai 2.2.1, from PyPI. `...` is a default that says "not given".
 CLEAR = "..."
-MEMORY = {
-    "add": "messages, *, user_id=None, agent_id=None, run_id=None, metadata=None, timestamp=None, "
-    "expiration_date=None, infer=True, memory_type=None, prompt=None",
-    "get": "memory_id",
-    "get_all": "*, filters=None, top_k=20, show_expired=False, **kwargs",
-    "search": "query, *, top_k=20, filters=None, threshold=0.1, rerank=False, explain=False, "
-    "reference_date=None, show_expired=False, **kwargs",
-    "update": "memory_id, text=None, metadata=None, expiration_date=..., data=None",
-    "delete": "memory_id",
-    "delete_all": "user_id=None, agent_id=None, run_id=None",
-    "history": "memory_id",
-    "reset": "",
-    "close": "",
-    "chat": "query",
-    "from_config": "config_dict",
-}
+"""Stands for a default that says "not given"."""
+MEMORY = read_tables(__file__)["memory"]
 SIGNATURES = {"Memory": MEMORY, "AsyncMemory": MEMORY | {"add": MEMORY["add"] + ", llm=None"}}
 AT_ONCE = {"close", "from_config"}
 """What is not awaited, in `AsyncMemory` either."""

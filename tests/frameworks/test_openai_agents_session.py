@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 from agents.memory import Session, SessionSettings
+from agents.memory.session import SessionABC
 
 from ekphory.errors import InvalidInput
 from ekphory.frameworks.openai_agents import EkphorySession
@@ -37,6 +38,7 @@ def run(awaitable):
 
 def test_it_is_what_the_sdk_takes_for_a_session(session, memory):
     assert isinstance(session, Session)
+    assert isinstance(session, SessionABC)
     assert session.session_id == "monday"
     with pytest.raises(InvalidInput, match="bound to no session"):
         EkphorySession(memory)

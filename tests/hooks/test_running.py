@@ -54,164 +54,186 @@ def run(open_memory, state):
     return run
 
 
+@pytest.fixture
+def ask(run, folder):
+    """Runs the hook of a prompt; returns what the host is told."""
+
+    def ask(prompt="the deploy script", *, project=None, session="s1"):
+        asked = prompt_payload("claude-code", folder=folder, prompt=prompt, session=session)
+        return run("prompt", asked, project=project)
+
+    return ask
+
+
+@pytest.fixture
+def transcript(tmp_path):
+    return write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
+
+
+@pytest.fixture
+def end_turn(run, folder, transcript):
+    """Runs the hook of a turn's end, in Claude Code with a transcript."""
+    ended = end_payload("claude-code", folder=folder, transcript=transcript)
+    return lambda: run("turn-end", ended)
+
+
+@pytest.fixture
+def send(run):
+    """Runs the hook of a turn's end, in opencode with messages."""
+
+    def send(messages, *, folder):
+        sent = end_payload("opencode", folder=folder, messages=messages)
+        run("turn-end", sent, host="opencode")
+
+    return send
+
+
+@pytest.fixture
+def capture(state, open_memory):
+    """Captures what waits."""
+    return lambda: capture_waiting(state, open_memory)
+
+
+@pytest.fixture
+def project(open_memory, folder):
+    """The memories of the folder's project."""
+    return open_memory(project=str(folder))
+
+
+@pytest.fixture
+def deploying(project):
+    """The memories of a project that knows one thing."""
+    project.add("The deploy script is bin/ship")
+    return project
+
+
 @pytest.fixture(autouse=True)
-def read_as(monkeypatch):
+def read_as_preferences(monkeypatch):
     """Makes the capture keep what says to use tabs, as a preference."""
-
-    def patch(by_text):
-        for module in (captures, running):
-            monkeypatch.setattr(module, "bundled_capture_reader", lambda: Reader(by_text))
-
-    patch({TABS: reading("preference"), "Use tabs": reading("preference")})
-    return patch
+    kept = dict.fromkeys((TABS, "Use tabs"), reading("preference"))
+    for module in (captures, running):
+        monkeypatch.setattr(module, "bundled_capture_reader", lambda: Reader(kept))
 
 
 def last(state):
     return state.events(limit=1)[0]
 
 
-def test_a_prompt_is_told_what_the_project_knows(run, open_memory, folder, state):
-    with open_memory(project=str(folder)) as memory:
-        memory.add("The deploy script is bin/ship")
-    reply = run("prompt", prompt_payload("claude-code", folder=folder, prompt="the deploy script"))
-    told = json.loads(reply)["hookSpecificOutput"]
+@pytest.mark.usefixtures("deploying")
+def test_a_prompt_is_told_what_the_project_knows(ask, state):
+    told = json.loads(ask())["hookSpecificOutput"]
     assert told["hookEventName"] == "UserPromptSubmit"
     assert "The deploy script is bin/ship" in told["additionalContext"]
     assert last(state).did == "recalled 1 of 1"
 
 
-def test_what_the_reranker_finds_irrelevant_is_not_told(open_memory, folder, state):
-    with open_memory(project=str(folder)) as memory:
-        memory.add("The deploy script is bin/ship")
-    hook = HookRun(HOSTS["claude-code"], "prompt", state, open_memory, least_probability=0.01)
+@pytest.mark.usefixtures("deploying")
+def test_what_the_reranker_finds_irrelevant_is_not_told(ask, state):
     for prompt, did in [
         ("Where is the deploy script?", "recalled 1 of 1"),
         ("Write a script for a play about the sea", "recalled nothing"),
     ]:
-        hook.reply(json.dumps(prompt_payload("claude-code", folder=folder, prompt=prompt)))
+        ask(prompt)
         assert last(state).did == did
 
 
-def test_nothing_is_told_twice_in_a_session(run, open_memory, folder):
-    with open_memory(project=str(folder)) as memory:
-        memory.add("The deploy script is bin/ship")
-    asked = prompt_payload("claude-code", folder=folder, prompt="the deploy script")
-    assert run("prompt", asked) != ""
-    assert run("prompt", asked) == ""
-    again = prompt_payload("claude-code", folder=folder, prompt="the deploy script", session="s2")
-    assert run("prompt", again) != ""
+@pytest.mark.usefixtures("deploying")
+def test_nothing_is_told_twice_in_a_session(ask):
+    assert ask() != ""
+    assert ask() == ""
+    assert ask(session="s2") != ""
 
 
-def test_what_the_session_itself_said_is_not_told(run, open_memory, folder):
-    with open_memory(project=str(folder), session="s1") as memory:
-        memory.add("The deploy script is bin/ship")
-    asked = prompt_payload("claude-code", folder=folder, prompt="the deploy script")
-    assert run("prompt", asked) == ""
+def test_what_the_session_itself_said_is_not_told(ask, project):
+    project.add("The deploy script is bin/ship", session="s1")
+    assert ask() == ""
 
 
-def test_another_projects_memories_are_never_told(run, open_memory, folder):
-    with open_memory(project="elsewhere") as memory:
-        memory.add("The deploy script is bin/ship")
-    asked = prompt_payload("claude-code", folder=folder, prompt="the deploy script")
-    assert run("prompt", asked) == ""
-    assert run("prompt", asked, project="elsewhere") != ""
+def test_another_projects_memories_are_never_told(ask, open_memory):
+    open_memory(project="elsewhere").add("The deploy script is bin/ship")
+    assert ask() == ""
+    assert ask(project="elsewhere") != ""
 
 
 def test_at_the_end_of_a_turn_the_transcript_is_noted_and_then_captured_once(
-    run, open_memory, folder, state, tmp_path
+    run, end_turn, capture, folder, state, project, transcript
 ):
-    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
-    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
+    end_turn()
     assert last(state).did == "noted for capture"
-    assert capture_waiting(state, open_memory) == 1
+    assert capture() == 1
     assert state.waiting() == []
-    with open_memory(project=str(folder)) as memory:
-        (record,) = memory.list()
-        assert (record.text, record.session, record.agent) == (TABS, "s1", "claude-code")
-    run("session-end", end_payload("claude-code", folder=folder, transcript=path))
-    capture_waiting(state, open_memory)
+    (record,) = project.list()
+    assert (record.text, record.session, record.agent) == (TABS, "s1", "claude-code")
+    run("session-end", end_payload("claude-code", folder=folder, transcript=transcript))
+    capture()
     assert last(state).did == "nothing new"
-    with open_memory(project=str(folder)) as memory:
-        assert memory.count() == 1
+    assert project.count() == 1
 
 
-def test_what_hooks_captured_is_not_captured_again_by_hand(
-    run, open_memory, folder, state, tmp_path
-):
-    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
-    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
-    capture_waiting(state, open_memory)
-    with open_memory(project=str(folder)) as memory:
-        (record,) = memory.list()
-        report = memory.capture(read_transcript(path), session="s1", source="t.jsonl")
-        assert [each.id for each in report.kept] == [record.id]
-        assert memory.count() == 1
-        memory.capture(read_transcript(path), session="another")
-        assert memory.count() == 2
+def test_what_hooks_captured_is_not_captured_again_by_hand(end_turn, capture, project, transcript):
+    end_turn()
+    capture()
+    (record,) = project.list()
+    report = project.capture(read_transcript(transcript), session="s1", source="t.jsonl")
+    assert [each.id for each in report.kept] == [record.id]
+    assert project.count() == 1
+    project.capture(read_transcript(transcript), session="another")
+    assert project.count() == 2
 
 
 def test_what_was_captured_by_hand_is_not_captured_again_by_hooks(
-    run, open_memory, folder, state, tmp_path
+    end_turn, capture, folder, state, transcript
 ):
-    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
-    names = name_messages(read_transcript(path))
+    names = name_messages(read_transcript(transcript))
     state.note_captured_by_hand(None, "another project", "s1", names)
     state.note_captured_by_hand(None, str(folder), "s1", names[:-1])
     state.note_captured_by_hand(None, str(folder), "s1", names[-1:])
-    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
-    capture_waiting(state, open_memory)
+    end_turn()
+    capture()
     assert last(state).did == "nothing new"
 
 
 def test_what_was_captured_into_another_project_is_captured_by_hooks(
-    run, open_memory, folder, state, tmp_path
+    end_turn, capture, state, project, transcript
 ):
-    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
-    state.note_captured_by_hand(None, "another project", "s1", name_messages(read_transcript(path)))
-    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
-    capture_waiting(state, open_memory)
-    with open_memory(project=str(folder)) as memory:
-        assert memory.count() == 1
+    names = name_messages(read_transcript(transcript))
+    state.note_captured_by_hand(None, "another project", "s1", names)
+    end_turn()
+    capture()
+    assert project.count() == 1
 
 
 def test_what_was_noted_and_not_captured_is_captured_by_whoever_comes_next(
-    run, open_memory, folder, state, tmp_path
+    end_turn, open_memory, project, tmp_path
 ):
-    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
-    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
+    end_turn()
     # The process is killed here; another one reads the same file of state.
     assert capture_waiting(HookState(tmp_path / "state"), open_memory) == 1
-    with open_memory(project=str(folder)) as memory:
-        assert memory.count() == 1
+    assert project.count() == 1
 
 
 def test_messages_that_are_sent_are_noted_without_their_secrets(
-    run, open_memory, folder, state, tmp_path
+    send, capture, folder, project, tmp_path
 ):
     secret = {"info": {"role": "user"}, "parts": [{"type": "text", "text": "pw: Sommer2024!"}]}
-    messages = [*OPENCODE_LINES, secret]
-    run("turn-end", end_payload("opencode", folder=folder, messages=messages), host="opencode")
+    send([*OPENCODE_LINES, secret], folder=folder)
     kept = (tmp_path / "state" / "hooks.sqlite3").read_bytes()
     assert b"Use tabs" in kept
     assert b"Sommer2024" not in kept
-    assert capture_waiting(state, open_memory) == 1
+    assert capture() == 1
     assert b"Use tabs" not in (tmp_path / "state" / "hooks.sqlite3").read_bytes()
-    with open_memory(project=str(folder)) as memory:
-        assert [each.text for each in memory.list()] == ["Use tabs"]
+    assert [each.text for each in project.list()] == ["Use tabs"]
 
 
-def test_a_capture_that_fails_is_noted_and_tried_again(
-    run, open_memory, folder, state, tmp_path, monkeypatch
-):
-    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
-    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
+def test_a_capture_that_fails_is_noted_and_tried_again(end_turn, capture, state):
+    end_turn()
 
     def refuse(**_scope):
         raise OSError(28, "No space left on device")
 
     assert capture_waiting(state, refuse) == 0
     assert "No space left on device" in last(state).failure
-    assert capture_waiting(state, open_memory) == 1
+    assert capture() == 1
 
 
 @pytest.mark.parametrize("payload", ["", "not json", "[]", "{}"])
@@ -230,56 +252,46 @@ def test_a_store_that_fails_is_noted_and_the_host_told_nothing(folder, state):
     assert "Input/output error" in last(state).failure
 
 
-def test_a_pause_lasts_until_its_end(run, open_memory, folder, state):
-    with open_memory(project=str(folder)) as memory:
-        memory.add("The deploy script is bin/ship")
-    asked = prompt_payload("claude-code", folder=folder, prompt="the deploy script")
+@pytest.mark.usefixtures("deploying")
+def test_a_pause_lasts_until_its_end(ask, state):
     state.pause(datetime.now(UTC) + timedelta(hours=1))
-    assert run("prompt", asked) == ""
+    assert ask() == ""
     assert last(state).did == "paused"
     state.pause(datetime.now(UTC) - timedelta(seconds=1))
-    assert run("prompt", asked) != ""
+    assert ask() != ""
 
 
-def test_what_is_said_while_paused_is_not_captured_later(run, open_memory, folder, state, tmp_path):
-    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
+def test_what_is_said_while_paused_is_not_captured_later(end_turn, capture, state, project):
     state.pause(datetime.now(UTC) + timedelta(hours=1))
-    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
+    end_turn()
     state.pause(None)
-    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
-    capture_waiting(state, open_memory)
+    end_turn()
+    capture()
     assert last(state).did == "nothing new"
-    with open_memory(project=str(folder)) as memory:
-        assert memory.count() == 0
+    assert project.count() == 0
 
 
 def test_what_is_said_in_a_folder_that_is_left_out_is_not_captured_elsewhere(
-    run, open_memory, folder, state, tmp_path
+    send, capture, folder, project, tmp_path
 ):
     left_out = tmp_path / "private"
     left_out.mkdir()
     (left_out / ".ekphoryignore").touch()
-    sent = {"messages": OPENCODE_LINES}
-    run("turn-end", end_payload("opencode", folder=left_out, **sent), host="opencode")
-    run("turn-end", end_payload("opencode", folder=folder, **sent), host="opencode")
-    capture_waiting(state, open_memory)
-    with open_memory(project=str(folder)) as memory:
-        assert memory.count() == 0
+    send(OPENCODE_LINES, folder=left_out)
+    send(OPENCODE_LINES, folder=folder)
+    capture()
+    assert project.count() == 0
 
 
-def test_a_pinned_rule_is_told_with_the_first_prompt_of_a_session(run, open_memory, folder):
-    with open_memory(project=str(folder)) as memory:
-        memory.add_rule("Answer in metric units")
-    asked = prompt_payload("claude-code", folder=folder, prompt="How tall is the tower?")
-    assert "Answer in metric units" in run("prompt", asked)
-    assert run("prompt", asked) == ""
+def test_a_pinned_rule_is_told_with_the_first_prompt_of_a_session(ask, project):
+    project.add_rule("Answer in metric units")
+    assert "Answer in metric units" in ask("How tall is the tower?")
+    assert ask("How tall is the tower?") == ""
 
 
-def test_what_two_memories_say_alike_is_told_once(run, open_memory, folder, state):
-    with open_memory(project=str(folder)) as memory:
-        memory.add("The deploy script is bin/ship")
-        memory.add("The deploy script is bin/ship", pool="agent_mistakes")
-    run("prompt", prompt_payload("claude-code", folder=folder, prompt="the deploy script"))
+def test_what_two_memories_say_alike_is_told_once(ask, deploying, state):
+    deploying.add("The deploy script is bin/ship", pool="agent_mistakes")
+    ask()
     assert last(state).did == "recalled 1 of 1"
 
 
@@ -289,9 +301,9 @@ def test_a_helpers_session_is_left_out(run, folder, state):
     assert "not the user's session" in last(state).did
 
 
-def test_claude_codes_hook_that_cursor_runs_leaves_it_to_cursors(run, folder, state, monkeypatch):
+def test_claude_codes_hook_that_cursor_runs_leaves_it_to_cursors(ask, state, monkeypatch):
     monkeypatch.setenv("CURSOR_VERSION", "3.20.17")
-    run("prompt", prompt_payload("claude-code", folder=folder, prompt="x"))
+    ask("x")
     assert last(state).did == "left to Cursor's own hook"
 
 
@@ -347,7 +359,7 @@ def test_a_project_is_its_repositorys_remote_or_path(folder):
 
 
 def test_after_a_compaction_what_is_new_is_captured_and_nothing_twice(
-    run, open_memory, folder, state
+    send, capture, folder, project
 ):
     def say(*messages):
         sent = [
@@ -357,26 +369,24 @@ def test_after_a_compaction_what_is_new_is_captured_and_nothing_twice(
             }
             for at, text in messages
         ]
-        run("turn-end", end_payload("opencode", folder=folder, messages=sent), host="opencode")
-        capture_waiting(state, open_memory)
+        send(sent, folder=folder)
+        capture()
 
     start = 1_764_072_000_000
     say((start, "Use tabs"), (start + 1_000, "hello"), (start + 2_000, "bye"))
     # The tool has made one of three, and something is said anew.
     say((start + 1_000, "hello"), (start + 9_000, TABS))
-    with open_memory(project=str(folder)) as memory:
-        assert sorted(each.text for each in memory.list()) == ["Use tabs", TABS]
+    assert sorted(each.text for each in project.list()) == ["Use tabs", TABS]
 
 
 def test_a_transcript_with_an_odd_line_is_captured_all_the_same(
-    run, open_memory, folder, state, tmp_path
+    end_turn, capture, project, transcript
 ):
     odd = [{"type": "user", "message": {"content": "hm"}, "timestamp": "12:00"}, {"type": "user"}]
-    path = write_lines(tmp_path / "t.jsonl", [*odd, *CLAUDE_LINES])
-    run("turn-end", end_payload("claude-code", folder=folder, transcript=path))
-    assert capture_waiting(state, open_memory) == 1
-    with open_memory(project=str(folder)) as memory:
-        assert memory.count() == 1
+    write_lines(transcript, [*odd, *CLAUDE_LINES])
+    end_turn()
+    assert capture() == 1
+    assert project.count() == 1
 
 
 def test_a_failure_never_tells_the_payload(run, state):
@@ -384,13 +394,13 @@ def test_a_failure_never_tells_the_payload(run, state):
     assert "hedgehog" not in last(state).failure
 
 
-def test_what_waits_is_captured_into_its_own_organisation(folder, state, open_memory, tmp_path):
-    path = write_lines(tmp_path / "t.jsonl", CLAUDE_LINES)
+def test_what_waits_is_captured_into_its_own_organisation(
+    folder, state, open_memory, capture, transcript
+):
     hook = HookRun(HOSTS["claude-code"], "turn-end", state, open_memory, org="acme")
-    hook.reply(json.dumps(end_payload("claude-code", folder=folder, transcript=path)))
-    capture_waiting(state, open_memory)
-    with open_memory(org="acme", project=str(folder)) as memory:
-        assert memory.count() == 1
+    hook.reply(json.dumps(end_payload("claude-code", folder=folder, transcript=transcript)))
+    capture()
+    assert open_memory(org="acme", project=str(folder)).count() == 1
 
 
 RUNS_UNTIL_TOLD = """

@@ -6,39 +6,34 @@ import pytest
 
 from ekphory.hooks.transcripts import read_lines, read_transcript
 
-from .payloads import (
-    CLAUDE_LINES,
-    CODEX_LINES,
-    CURSOR_LINES,
-    GEMINI_LINES,
-    OPENCLAW_LINES,
-    OPENCODE_LINES,
-    write_lines,
-)
+from .payloads import CLAUDE_LINES, OPENCODE_LINES, TRANSCRIPTS, write_lines
 
 
 def told(messages):
     return [(each["role"], each["content"]) for each in messages]
 
 
+DONE = [("user", "Use tabs"), ("assistant", "Done."), ("tool", "ok")]
+READING = [("user", "Use tabs here"), ("assistant", "Reading it now."), ("tool", "ok\n")]
+
+
 @pytest.mark.parametrize(
-    ("lines", "expected"),
+    ("host", "expected"),
     [
-        (
-            CLAUDE_LINES,
-            [("user", "Use tabs here"), ("assistant", "Reading it now."), ("tool", "ok\n")],
-        ),
-        (CODEX_LINES, [("user", "Use tabs here"), ("tool", "ok"), ("assistant", "Done.")]),
-        (GEMINI_LINES, [("user", "Use tabs"), ("assistant", "Done."), ("tool", "ok")]),
-        (CURSOR_LINES, [("user", "Use tabs"), ("assistant", "Done.")]),
-        (OPENCODE_LINES, [("user", "Use tabs"), ("assistant", "Done."), ("tool", "ok")]),
-        (OPENCLAW_LINES, [("user", "Use tabs"), ("assistant", "Done."), ("tool", "ok")]),
-        ([{"role": "user", "content": "plain"}], [("user", "plain")]),
+        ("claude-code", READING),
+        ("codex", [("user", "Use tabs here"), ("tool", "ok"), ("assistant", "Done.")]),
+        ("gemini-cli", DONE),
+        ("cursor", DONE[:2]),
+        ("opencode", DONE),
+        ("openclaw", DONE),
     ],
-    ids=["claude-code", "codex", "gemini-cli", "cursor", "opencode", "openclaw", "plain"],
 )
-def test_a_transcript_is_read_as_messages(lines, expected):
-    assert told(read_lines(lines)) == expected
+def test_a_transcript_is_read_as_messages(host, expected):
+    assert told(read_lines(TRANSCRIPTS[host])) == expected
+
+
+def test_messages_of_chat_services_are_read():
+    assert told(read_lines([{"role": "user", "content": "plain"}])) == [("user", "plain")]
 
 
 def test_a_message_has_the_moment_at_which_it_was_said():

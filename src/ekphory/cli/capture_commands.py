@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.resources import as_file, files
@@ -14,17 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Column
 
 from ekphory.cli.command import command, message_console, print_result, result_console
 from ekphory.cli.options import OutputOptions, StoreOptions, open_for_writing, settings_for
 from ekphory.cli.output import make_table, print_json
+from ekphory.config import default_store
 from ekphory.errors import InvalidInput, StoreError
+from ekphory.hooks import hosts
 from ekphory.scope import DEFAULT_NAME
 
 if TYPE_CHECKING:
-    from ekphory.hooks.hosts import HookChange
+    from ekphory.hooks.running import OpenStore
     from ekphory.hooks.state import HookState
-    from ekphory.memory import Memory
 
 _HostArgument = Annotated[
     str,
@@ -32,6 +36,7 @@ _HostArgument = Annotated[
         metavar="HOST", help="claude-code, codex, gemini-cli, cursor, opencode or openclaw."
     ),
 ]
+_column = partial(Column, overflow="fold")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _SHOWN_EVENTS = 10
@@ -79,10 +84,9 @@ def capture(
         title = f"{len(report.kept)} of {len(messages)} messages are worth remembering"
     elif known := len(report.kept) - report.added:
         title += f", {known} known already"
-    shown = make_table(title, *_columns("class", "text", "names"))
+    shown = make_table(title, *map(_column, ("class", "text", "names")))
     for each in report.kept:
-        names = ", ".join(entity.text for entity in each.entities)
-        shown.add_row(each.class_, each.text, names)
+        shown.add_row(each.class_, each.text, ", ".join(entity.text for entity in each.entities))
     print_result(output, report, shown)
     if not output.json:
         told = f"{report.redactions} secrets cut out, {len(report.steering)} messages that steer."
@@ -94,17 +98,9 @@ def _note_captured(where: StoreOptions, messages: Sequence[dict[str, Any]]) -> N
     from ekphory.hooks.running import name_messages
 
     settings = settings_for(where)
-    if settings.session is None:
-        return
-    project = settings.project or DEFAULT_NAME
-    names = name_messages(messages)
-    _find_state(where).note_captured_by_hand(settings.org, project, settings.session, names)
-
-
-def _columns(*names: str) -> list[Any]:
-    from rich.table import Column
-
-    return [Column(name, overflow="fold") for name in names]
+    if settings.session is not None:
+        scope = settings.org, settings.project or DEFAULT_NAME, settings.session
+        _find_state(where).note_captured_by_hand(*scope, name_messages(messages))
 
 
 def _read_messages(file: Path) -> list[dict[str, Any]]:
@@ -113,8 +109,6 @@ def _read_messages(file: Path) -> list[dict[str, Any]]:
     Raises:
         InvalidInput: Nothing in it is a message.
     """
-    import json
-
     from ekphory.hooks.transcripts import read_lines, read_transcript
 
     text = file.read_text(encoding="utf-8", errors="replace")
@@ -133,8 +127,6 @@ def _read_messages(file: Path) -> list[dict[str, Any]]:
 
 def _review(messages: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401  a CaptureReport
     """Capture into a store that is thrown away."""
-    import tempfile
-
     from ekphory.memory import Memory
 
     with tempfile.TemporaryDirectory() as folder, Memory(Path(folder) / "store") as memory:
@@ -173,11 +165,7 @@ def install_hook(
     Args:
         dry_run: Show what would be written, and write nothing.
     """
-    from ekphory.hooks.hosts import find_host, plan_install
-
-    found = find_host(host)
-    place = _find_place(host, file)
-    change = plan_install(found, place, options=_options(where))
+    change = hosts.plan_install(*_find_place(host, file), options=_options(where))
     _apply(change, output, "installed", dry_run=dry_run)
     if host in _NEXT and not output.json and not dry_run:
         message_console().print(_NEXT[host])
@@ -205,78 +193,59 @@ def install_skill(directory: str, output: OutputOptions) -> None:
         raise InvalidInput("DIR", directory, "is empty", "Name the tool's folder of skills")
     target = Path(directory).expanduser() / _SKILL
     with as_file(files("ekphory") / "skills" / _SKILL) as source:
-        written = [
-            target / each.relative_to(source)
-            for each in sorted(source.rglob("*.md"))
-            if each.name == "SKILL.md" or not (target / each.relative_to(source)).exists()
-        ]
-        for each in written:
-            each.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / each.relative_to(target), each)
+        written = []
+        for each in sorted(source.rglob("*.md")):
+            place = target / each.relative_to(source)
+            if each.name == "SKILL.md" or not place.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                written.append(shutil.copyfile(each, place))
     shown = f"The skill is in {target}; say in references/connection.md which memory it uses."
     print_result(output, {"directory": str(target), "written": list(map(str, written))}, shown)
 
 
 @command
 def uninstall_hook(
-    host: _HostArgument,
-    output: OutputOptions,
-    file: HookFile,
-    *,
-    dry_run: bool = False,
+    host: _HostArgument, output: OutputOptions, file: HookFile, *, dry_run: bool = False
 ) -> None:
     """Take the hooks out of an agent tool; what was captured stays.
 
     Args:
         dry_run: Show what would be written, and write nothing.
     """
-    from ekphory.hooks.hosts import find_host, plan_uninstall
-
-    change = plan_uninstall(find_host(host), _find_place(host, file))
-    _apply(change, output, "removed", dry_run=dry_run)
+    _apply(hosts.plan_uninstall(*_find_place(host, file)), output, "removed", dry_run=dry_run)
 
 
 @command
 def show_hooks(
-    where: StoreOptions,
-    output: OutputOptions,
-    file: HookFile,
-    host: str | None = None,
+    where: StoreOptions, output: OutputOptions, file: HookFile, host: str | None = None
 ) -> None:
     """Show where hooks are installed, what they did, and what failed last.
 
     Args:
         host ([HOST]): Only this tool.
     """
-    from ekphory.hooks.hosts import HOST_NAMES, find_host, is_installed
-
     state = _find_state(where)
-    names = HOST_NAMES if host is None else (find_host(host).name,)
+    asked = hosts.HOST_NAMES if host is None else (hosts.find_host(host).name,)
     if file.scope == "project":
-        names = tuple(name for name in names if find_host(name).local_file is not None)
-    hosts = [
-        {"host": name, "installed": is_installed(find_host(name), place), "file": str(place)}
-        for name in names
-        for place in [_find_place(name, file)]
+        asked = tuple(name for name in asked if hosts.find_host(name).local_file is not None)
+    found = [
+        {"host": name, "installed": hosts.is_installed(tool, place), "file": str(place)}
+        for name in asked
+        for tool, place in [_find_place(name, file)]
     ]
-    paused = state.paused_until()
+    paused, events = state.paused_until(), state.events(limit=_SHOWN_EVENTS)
     failures = state.events(limit=1, failed=True)
-    told = {
-        "hosts": hosts,
-        "paused_until": paused.isoformat() if paused else None,
-        "waiting": len(state.waiting()),
-        "last_failure": asdict(failures[0]) if failures else None,
-        "events": [asdict(each) for each in state.events(limit=_SHOWN_EVENTS)],
-    }
     if output.json:
-        print_json(told)
+        told = {"hosts": found, "paused_until": paused, "waiting": len(state.waiting())}
+        print_json({**told, "last_failure": failures[0] if failures else None, "events": events})
         return
-    table = make_table("Hooks", *_columns("tool", "installed", "file"))
-    for each in hosts:
+    table = make_table("Hooks", *map(_column, ("tool", "installed", "file")))
+    for each in found:
         table.add_row(str(each["host"]), "yes" if each["installed"] else "no", str(each["file"]))
     result_console().print(table)
-    done = make_table("What they did last", *_columns("at", "tool", "event", "ms", "what"))
-    for event in state.events(limit=_SHOWN_EVENTS):
+    columns = map(_column, ("at", "tool", "event", "ms", "what"))
+    done = make_table("What they did last", *columns)
+    for event in events:
         what = event.failure or event.did
         done.add_row(event.at, event.host, event.event, f"{event.milliseconds:.0f}", what)
     result_console().print(done)
@@ -287,15 +256,12 @@ def show_hooks(
 
 
 @command
-def pause_hooks(
-    where: StoreOptions,
-    output: OutputOptions,
-    span: Annotated[
-        str | None,
-        typer.Option("--for", metavar="SPAN", help="Such as 30m, 2h or 1d; else until resumed."),
-    ] = None,
-) -> None:
-    """Let all hooks do nothing for a while: no recall, and what is said meanwhile is not kept."""
+def pause_hooks(where: StoreOptions, output: OutputOptions, span: str | None = None) -> None:
+    """Let all hooks do nothing for a while: no recall, and what is said meanwhile is not kept.
+
+    Args:
+        span (--for SPAN): Such as 30m, 2h or 1d; else until resumed.
+    """
     from ekphory.hooks.running import capture_waiting
 
     until = datetime.now(UTC) + (timedelta(days=36_500) if span is None else _read_span(span))
@@ -328,17 +294,15 @@ def run_hook(
     Args:
         event: prompt, turn-end, compact, session-start or session-end.
     """
-    from ekphory.hooks.hosts import EVENTS, find_host
     from ekphory.hooks.running import HookRun
 
-    name = next((each for each in EVENTS if each == event), None)
+    name = next((each for each in hosts.EVENTS if each == event), None)
     if name is None:
-        raise InvalidInput("event", event, "no such event", f"Choose one of {', '.join(EVENTS)}")
-    settings = settings_for(where)
+        remedy = f"Choose one of {', '.join(hosts.EVENTS)}"
+        raise InvalidInput("event", event, "no such event", remedy)
+    settings, tool = settings_for(where), hosts.find_host(host)
     state, open_store = _find_state(where), _opener(where)
-    run = HookRun(
-        find_host(host), name, state, open_store, project=settings.project, org=settings.org
-    )
+    run = HookRun(tool, name, state, open_store, project=settings.project, org=settings.org)
     reply = run.reply(sys.stdin.read())
     if reply:
         sys.stdout.write(reply + "\n")
@@ -357,7 +321,7 @@ def capture_noted(where: StoreOptions, output: OutputOptions) -> None:
     print_result(output, {"sessions": done}, f"{done:,} sessions captured.")
 
 
-def _start_capture(state: HookState, open_store: Any, where: StoreOptions) -> None:  # noqa: ANN401
+def _start_capture(state: HookState, open_store: OpenStore, where: StoreOptions) -> None:
     """Capture what waits, in a thread of this process or in a process of its own."""
     from ekphory.hooks.running import capture_waiting, find_worker
     from ekphory.resident import start_once
@@ -367,40 +331,24 @@ def _start_capture(state: HookState, open_store: Any, where: StoreOptions) -> No
             return
     except StoreError:
         return  # as the hook itself has noted, or cannot note
-    worker = find_worker()
+    store, worker = _absolute_store(where), find_worker()
     if worker is not None:
-        worker.add(_absolute_store(where), partial(capture_waiting, state, open_store))
+        worker.add(store, partial(capture_waiting, state, open_store))
         return
-    words = ["hook", "catch-up", *_options(replace(where, store=_absolute_store(where)))]
+    words = ["hook", "catch-up", *_options(replace(where, store=store))]
     start_once([sys.executable, "-m", "ekphory", *words], str(state.lock))
 
 
-def _opener(where: StoreOptions) -> Any:  # noqa: ANN401  an OpenStore
+def _opener(where: StoreOptions) -> OpenStore:
     """Return what opens the store with a scope, whatever the environment is then."""
+    from ekphory.memory import Memory
+
     settings = settings_for(where)
-    store = _absolute_store(where)
-
-    def open_store(
-        *, org: str | None = None, project: str, user: str | None = None, agent: str | None = None
-    ) -> Memory:
-        from ekphory.memory import Memory
-
-        return Memory(
-            store,
-            org=org,
-            project=project,
-            user=user,
-            agent=agent,
-            embedder=settings.embedder,
-            reranker=settings.reranker,
-            preset=settings.preset,
-        )
-
-    return open_store
+    models = {name: getattr(settings, name) for name in ("embedder", "reranker", "preset")}
+    return partial(Memory, _absolute_store(where), **models)
 
 
 def _find_state(where: StoreOptions) -> HookState:
-    from ekphory.config import default_store
     from ekphory.hooks.state import HookState
 
     store = _absolute_store(where)
@@ -413,32 +361,27 @@ def _absolute_store(where: StoreOptions) -> str:
     return store if "://" in store else str(Path(store).expanduser().absolute())
 
 
-def _find_place(host: str, at: HookFile) -> Path:
-    from ekphory.hooks.hosts import find_file, find_host
-
+def _find_place(host: str, at: HookFile) -> tuple[hosts.Host, Path]:
+    """Return a tool, and the file of its configuration that is meant."""
     if at.scope not in ("user", "project"):
         raise InvalidInput("scope", at.scope, "no such scope", "Use user or project")
     project = Path.cwd() if at.scope == "project" else None
-    return find_file(find_host(host), config_dir=at.config_dir, project=project)
+    found = hosts.find_host(host)
+    return found, hosts.find_file(found, config_dir=at.config_dir, project=project)
 
 
 def _options(where: StoreOptions) -> list[str]:
     """Return the options that name a store and a scope, for a command that is run later."""
-    given = {
-        name: value
-        for name in ("store", "project", "org", "embedder")
-        if (value := getattr(where, name)) is not None
-    }
-    if "store" in given and "://" not in given["store"]:
-        given["store"] = str(Path(given["store"]).expanduser().absolute())
-    return [word for name, value in given.items() for word in (f"--{name}", value)]
+    if where.store is not None:
+        where = replace(where, store=_absolute_store(where))
+    given = {name: getattr(where, name) for name in ("store", "project", "org", "embedder")}
+    named = {f"--{name}": value for name, value in given.items() if value is not None}
+    return [word for pair in named.items() for word in pair]
 
 
-def _apply(change: HookChange, output: OutputOptions, done: str, *, dry_run: bool) -> None:
-    from ekphory.hooks.hosts import apply_change
-
+def _apply(change: hosts.HookChange, output: OutputOptions, done: str, *, dry_run: bool) -> None:
     if not dry_run:
-        apply_change(change)
+        hosts.apply_change(change)
     told = {
         "host": change.host,
         "file": str(change.file),

@@ -111,9 +111,7 @@ def report_errors(output: Output) -> Iterator[None]:
     except KeyboardInterrupt as interruption:
         message = str(interruption) or _SAFE
         raise _report(interruption, message, output, code=INTERRUPTED) from None
-    except EkphoryError as error:
-        raise _report(error, str(error), output, code=FAILED) from None
-    except TimeoutError as error:
+    except (EkphoryError, TimeoutError) as error:
         raise _report(error, str(error), output, code=FAILED) from None
     except OSError as error:
         raise _report(error, _describe_system_error(error), output, code=FAILED) from None
@@ -236,7 +234,7 @@ def _make_option(
         return cast("ParameterInfo", typer.Argument(**shown))
     if value.startswith("["):
         return cast("ParameterInfo", typer.Argument(**shown, show_default=False))
-    if parameter.default is False:
+    if parameter.default is False and not names:
         # A switch has no name by which to switch it off again.
         names = [f"--{parameter.name.replace('_', '-')}"]
     return cast("ParameterInfo", typer.Option(*names, **shown))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tempfile
 import time
 from collections.abc import Iterator
@@ -123,7 +124,7 @@ class DemoAnswer:
     hops: tuple[StageResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Showing:
     """Everything that the demo did.
 
@@ -150,19 +151,11 @@ class Showing:
         return sum(answer.rank is not None for answer in self.answers)
 
 
-SCENES = (
-    Scene("by meaning, with no word in common", "Which food could harm her?"),
-    Scene(
-        "by time",
-        "What happened to Biscuit?",
-        "at >= date('2026-06-01') AND at < date('2026-07-01')",
-    ),
-    Scene("by type", "How do I undo a bad release?", "type = 'procedural'"),
-    Scene("by importance", "What must I never cook for her?", "importance >= 0.8"),
-    Scene("in one pool", "What went wrong with the tiles?", None, "agent_mistakes"),
-    Scene("as it is now", "Where does Mara live?"),
-    Scene("as it was", "Where did Mara live before?"),
-)
+def demo_scenes() -> tuple[Scene, ...]:
+    """Return the searches that the demo shows, in their order."""
+    return tuple(Scene(**row) for row in _read_rows("scenes.jsonl"))
+
+
 _NEXT_SESSION = "Do we install packages with pip or with uv?"
 _RENEWED = "fact-passport"
 _RENEWED_TEXT = "Mara's passport was replaced; the new one is valid until 1 October 2036."
@@ -174,21 +167,13 @@ def show(memory: Memory) -> Showing:
     added = memory.add_many(demo_records()).added
     seconds = time.perf_counter() - started
     memory.settle()
-    scenes = tuple((scene, _play(memory, scene)) for scene in SCENES)
+    scenes = tuple((scene, _play(memory, scene)) for scene in demo_scenes())
     answers = tuple(_ask(memory, question) for question in demo_questions())
     memory.update(_RENEWED, text=_RENEWED_TEXT, expires_at="2036-10-01T00:00:00Z")
     versions = tuple(memory.history(_RENEWED))
     captured = memory.capture(list(_read_rows("session.jsonl")), session="labels")
     known = memory.search(_NEXT_SESSION, k=1, now=DEMO_NOW)
-    return Showing(
-        added=added,
-        seconds=seconds,
-        scenes=scenes,
-        versions=versions,
-        answers=answers,
-        captured=captured,
-        known=known,
-    )
+    return Showing(added, seconds, scenes, versions, answers, captured, known)
 
 
 def _play(memory: Memory, scene: Scene) -> SearchResult:
@@ -346,7 +331,8 @@ def _print_next_steps(keep: Path | None) -> None:
     console = message_console()
     if keep is not None:
         console.print(f"\nThe store is kept in {keep}. Ask it something else:")
-        console.print(f'  ekphory search "Who is Bram?" --store "{keep}"', style="cyan")
+        store = shlex.quote(str(keep))
+        console.print(f'  ekphory search "Who is Bram?" --store {store}', style="cyan")
     console.print("\nNow with memories of your own:")
     console.print('  ekphory add "I prefer Python over JavaScript" --producer me', style="cyan")
     console.print("  ekphory import PATH-OF-A-CHAT-EXPORT", style="cyan")

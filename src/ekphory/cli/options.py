@@ -51,20 +51,13 @@ class FileOutputOptions:
     """How a command reports that writes its JSON to a file.
 
     Attributes:
+        json_file (--json FILE): Write the whole report to this file; - for standard output.
         debug: Show the traceback of an error.
     """
 
     PANEL = "Output"
 
-    json_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--json",
-            metavar="FILE",
-            help="Write the whole report to this file; - for standard output.",
-            rich_help_panel=PANEL,
-        ),
-    ] = None
+    json_file: Path | None = None
     debug: bool = False
 
     @property

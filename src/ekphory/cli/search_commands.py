@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
+from rich.console import Console
 
 from ekphory.agent.provider import AgentOptions, ProviderName
 from ekphory.agent_trace import StageResults, json_lines
@@ -32,17 +33,14 @@ if TYPE_CHECKING:
     from ekphory.search import SearchResult
     from ekphory.store.protocol import Order
 
-_FilterOption = Annotated[
-    str | None,
-    typer.Option(metavar="CONDITION", help="Only memories for which this condition holds."),
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions:
     """What to find, and how.
 
     Attributes:
+        k (--k -k): How many hits, 1 to 1000.
+        filter (CONDITION): Only memories for which this condition holds.
         pool: Only this pool; repeatable, else all.
         min_score: Only hits of at least this probability, 0 to 1.
         now (TIME): The moment of asking, ISO 8601; else the current one.
@@ -53,8 +51,8 @@ class SearchOptions:
         preset: The pipeline to rank with; else EKPHORY_PRESET, else balanced.
     """
 
-    k: Annotated[int, typer.Option("--k", "-k", help="How many hits, 1 to 1000.")] = 10
-    filter: _FilterOption = None
+    k: int = 10
+    filter: str | None = None
     pool: list[str] | None = None
     min_score: float | None = None
     now: str | None = None
@@ -66,9 +64,8 @@ class SearchOptions:
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `Memory.search` that they stand for."""
-        given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        given |= {"pools": given.pop("pool"), "context": self.context or ()}
-        return given
+        given = asdict(self)
+        return given | {"pools": given.pop("pool"), "context": self.context or ()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +112,7 @@ def search(
         print_json(describe_search(query, result, trace=show.explain))
         return
     console = result_console()
-    if result.hits:
-        console.print(make_hit_table(result.hits))
-    else:
-        _tell_nothing(result, hint)
+    _print_hits(console, result, hint)
     if show.explain:
         console.print()
         console.print(make_stage_table(result.trace))
@@ -171,16 +165,11 @@ def ask(
     settings = read_agent_settings(
         agent.config, arguments={"agent_session_provider": agent.provider}
     )
-    quiet = output.json or answer_context
-    options = AgentOptions(
-        settings=settings,
-        stage_results=agent.stage_results,
-        on_event=None if quiet else partial(print_event, result_console()),
-    )
+    tell = None if output.json or answer_context else partial(print_event, result_console())
+    options = AgentOptions(settings=settings, stage_results=agent.stage_results, on_event=tell)
     with open_existing(where) as memory:
-        result = memory.search(
-            question, **asked.arguments(), agent_mode=True, agent_options=options
-        )
+        found = partial(memory.search, question, **asked.arguments())
+        result = found(agent_mode=True, agent_options=options)
         hint = "" if result.hits else _hint_at_nothing(memory)
     trace = result.retrieval_trace
     if agent.events is not None and trace is not None:
@@ -193,10 +182,7 @@ def ask(
         return
     console = result_console()
     console.print()
-    if result.hits:
-        console.print(make_hit_table(result.hits))
-    else:
-        _tell_nothing(result, hint)
+    _print_hits(console, result, hint)
     if result.hits and trace is not None and trace.is_doubtful:
         console.print("What was found likely does not answer the question.", style="yellow")
     if trace is not None:
@@ -207,7 +193,7 @@ def ask(
 def list_memories(
     where: StoreOptions,
     output: OutputOptions,
-    filter: _FilterOption = None,  # noqa: A002  the option's name
+    filter: str | None = None,  # noqa: A002  the option's name
     limit: int = 100,
     offset: int = 0,
     order: str = "newest",
@@ -215,6 +201,7 @@ def list_memories(
     """List the memories of a scope, a page at a time.
 
     Args:
+        filter (CONDITION): Only memories for which this condition holds.
         limit: How many to show.
         offset: How many to pass over first.
         order: newest, oldest or written.
@@ -233,7 +220,10 @@ def list_memories(
     message_console().print(f"{shown} memories{more}.{hint}", style="dim")
 
 
-def _tell_nothing(result: SearchResult, hint: str) -> None:
+def _print_hits(console: Console, result: SearchResult, hint: str) -> None:
+    if result.hits:
+        console.print(make_hit_table(result.hits))
+        return
     reason = "reaches --min-score" if result.abstained else "matches"
     message_console().print(f"No memory {reason}.{hint}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,10 +46,12 @@ _PACKAGES = ("fastapi", "openapi_ui_bundles", "prometheus_client", "uvicorn")
 _TRY = """\
 try it:
   curl {url}/api/v2/memories{key} -H 'Content-Type: application/json' \\
-    -d '{{{place}"messages": [{{"content": "I like pizza"}}]}}'
+    -d {said}
   curl {url}/api/v2/memories/search{key} -H 'Content-Type: application/json' \\
-    -d '{{{place}"query": "What do I like to eat?"}}'
+    -d {asked}
 """
+_SAID = {"messages": [{"content": "I like pizza"}]}
+_ASKED = {"query": "What do I like to eat?"}
 _PAGES = "look: {url}/inspect   docs: {url}/docs   stop: Ctrl-C"
 _PAGES_OF_CLUSTER = "metrics: {url}/metrics   stop: Ctrl-C"
 
@@ -168,15 +171,13 @@ def print_listening(output: OutputOptions, listening: Listening, *, pages: str =
 
     Without a key, it is tried where the command line writes; a key may have a place of its own.
     """
-    key = place = ""
-    if listening.needs_key:
-        key = " -H 'Authorization: Bearer ek_…'"
-    else:
-        own = read_settings()
-        named = {"org_id": own.org or DEFAULT_NAME, "project_id": own.project or DEFAULT_NAME}
-        place = f"{json.dumps(named)[1:-1]}, "
+    key, place = " -H 'Authorization: Bearer ek_…'", {}
+    if not listening.needs_key:
+        own, key = read_settings(), ""
+        place = {"org_id": own.org or DEFAULT_NAME, "project_id": own.project or DEFAULT_NAME}
+    said, asked = (shlex.quote(json.dumps({**place, **body})) for body in (_SAID, _ASKED))
     shown = f"ekphory serves {listening.store} on {listening.url}\n"
-    tried = (_TRY + pages).format(url=listening.url, key=key, place=place)
+    tried = (_TRY + pages).format(url=listening.url, key=key, said=said, asked=asked)
     print_result(output, listening, shown + tried)
 
 

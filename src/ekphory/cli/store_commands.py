@@ -182,17 +182,12 @@ def list_presets(output: OutputOptions) -> None:
 
     default = preset(read_settings().preset).name
 
-    presets = [
-        {
-            "name": pipeline.name,
-            "default": pipeline.name == default,
-            "summary": pipeline.summary,
-            "stages": [stage.name for stage in pipeline.stages],
-        }
-        for pipeline in PRESETS.values()
-    ]
+    presets = []
     table = make_table(None, word_column("preset"), word_column("stages"), Column(""))
     for pipeline in PRESETS.values():
+        stages = [stage.name for stage in pipeline.stages]
+        told = {"name": pipeline.name, "default": pipeline.name == default}
+        presets.append(told | {"summary": pipeline.summary, "stages": stages})
         numbers = dict.fromkeys(str(stage.number) for stage in pipeline.stages)
         table.add_row(pipeline.name, " ".join(numbers), pipeline.summary)
     print_result(output, {"presets": presets}, table)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 from rich.text import Text
@@ -124,19 +124,13 @@ class ImportFlags:
     """What to read, and where to list what cannot be.
 
     Attributes:
+        input_format (--format FORMAT): ekphory, locomo, jsonl, documents, text, chatgpt, claude,
+            mem0, zep or langmem; found out when left out. ekphory is what `ekphory export` wrote.
         failures (FILE): Where to list what failed; else ekphory-failed/PATH.jsonl beside it.
         conversation (ID): LoCoMo: import this conversation only.
     """
 
-    input_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="ekphory, locomo, jsonl, documents, text, chatgpt, claude, mem0, zep or "
-            "langmem; found out when left out. ekphory is what `ekphory export` wrote.",
-        ),
-    ] = None
+    input_format: str | None = None
     failures: Path | None = None
     conversation: str | None = None
 
@@ -301,11 +295,7 @@ _MIB = 1 << 20
 
 @command
 def backup(
-    output: OutputOptions,
-    *,
-    target: Path,
-    store: str | None = None,
-    catalog: Path | None = None,
+    output: OutputOptions, *, target: Path, store: str | None = None, catalog: Path | None = None
 ) -> None:
     """Copy a whole store, all scopes and the server's catalog, while others write.
 
@@ -325,12 +315,7 @@ def backup(
 
 
 @command
-def restore(
-    output: OutputOptions,
-    *,
-    source: Path,
-    store: str | None = None,
-) -> None:
+def restore(output: OutputOptions, *, source: Path, store: str | None = None) -> None:
     """Make a new store of a backup, after every byte of it was checked.
 
     The store must not be there yet.

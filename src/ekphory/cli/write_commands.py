@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Annotated, cast
+from typing import cast
 
 import typer
 
@@ -143,7 +143,7 @@ def forget(
     memory_id: str | None = None,
     filter: str | None = None,  # noqa: A002  the option's name
     purge: bool = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: bool = False,
 ) -> None:
     """Forget one memory, all that match a condition, or all of --session, with their history.
 
@@ -153,6 +153,7 @@ def forget(
         memory_id ([ID]): The memory's id.
         filter (CONDITION): Forget all for which this condition holds.
         purge: Leave no byte of the text on disk; takes longer.
+        yes (--yes -y): Do not ask.
     """
     condition: str | Filter | None = filter
     if memory_id is None and filter is None and where.session is not None:
@@ -185,12 +186,7 @@ def _confirm(affected: int) -> None:
 
 @command
 def learn_mistake(
-    what: str,
-    where: StoreOptions,
-    output: OutputOptions,
-    *,
-    fix: str,
-    shared: bool = False,
+    what: str, where: StoreOptions, output: OutputOptions, *, fix: str, shared: bool = False
 ) -> None:
     """Remember a mistake and what was learnt from it; searches weigh mistakes more.
 
@@ -301,11 +297,7 @@ def conflicts(
 
 @command
 def revisions(
-    where: StoreOptions,
-    output: OutputOptions,
-    *,
-    of: list[str] | None = None,
-    limit: int = 100,
+    where: StoreOptions, output: OutputOptions, *, of: list[str] | None = None, limit: int = 100
 ) -> None:
     """List the decisions on what supersedes what, with those that act, the newest first.
 
@@ -325,16 +317,13 @@ def revisions(
 
 @command
 def timeline(
-    topic: str,
-    where: StoreOptions,
-    output: OutputOptions,
-    k: Annotated[int, typer.Option("--k", "-k", help="Most states, the newest ones.")] = 20,
-    now: str | None = None,
+    topic: str, where: StoreOptions, output: OutputOptions, k: int = 20, now: str | None = None
 ) -> None:
     """Show the states of a topic in the order in which they held.
 
     Args:
         topic: Words that name it, such as: where I live.
+        k (--k -k): Most states, the newest ones.
         now (TIME): The moment of asking, ISO 8601; else the current one.
     """
     with open_existing(where) as memory:
@@ -345,14 +334,12 @@ def timeline(
 
 @command
 def profile(
-    where: StoreOptions,
-    output: OutputOptions,
-    k: Annotated[int, typer.Option("--k", "-k", help="Most entries.")] = 50,
-    now: str | None = None,
+    where: StoreOptions, output: OutputOptions, k: int = 50, now: str | None = None
 ) -> None:
     """Show the lasting facts and preferences that hold now, each with its evidence.
 
     Args:
+        k (--k -k): Most entries.
         now (TIME): The moment of asking, ISO 8601; else the current one.
     """
     with open_existing(where) as memory:

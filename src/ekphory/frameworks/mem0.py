@@ -362,21 +362,14 @@ _NO_ENTITIES = "entity_store: entities are not kept apart. Search the memories t
 class FixedProject:
     """Stands where mem0's platform has the settings of a project."""
 
-    def update(
-        self,
-        custom_instructions: str | None = None,
-        custom_categories: list[Any] | None = None,
-        multilingual: bool | None = None,  # noqa: FBT001  mem0's signature
-        decay: bool | None = None,  # noqa: FBT001  likewise
-    ) -> None:
-        """Refuse, as mem0's open-source class does.
+    def update(self, *given: object, **named: object) -> None:
+        """Refuse whatever is given, as mem0's open-source class does.
 
         Raises:
             InvalidInput: Always.
         """
-        given = (custom_instructions, custom_categories, multilingual, decay)
-        problem = "has no effect here"
-        raise InvalidInput("project.update", given, problem, "Give project= to the constructor")
+        problem, remedy = "has no effect here", "Give project= to the constructor"
+        raise InvalidInput("project.update", (*given, named), problem, remedy)
 
 
 class Memory:
@@ -772,8 +765,7 @@ def _make_awaitable(
 class AsyncFixedProject:
     """Stands where mem0's platform has the settings of a project."""
 
-    @functools.wraps(FixedProject.update)
-    async def update(self, *given: Any, **named: Any) -> None:  # noqa: ANN401  as in `FixedProject`
+    async def update(self, *given: object, **named: object) -> None:
         """Refuse, as `FixedProject` does."""
         FixedProject().update(*given, **named)
 

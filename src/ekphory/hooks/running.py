@@ -12,13 +12,13 @@ import fnmatch
 import getpass
 import logging
 import os
-import queue
 import re
 import subprocess
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,26 +48,6 @@ IGNORE_FILE = ".ekphoryignore"
 _GIT_SECONDS = 1.0
 OpenStore = Callable[..., Memory]
 """Opens the store with a scope: `project`, `user`, `agent`."""
-
-
-@dataclass(frozen=True, slots=True)
-class HookScope:
-    """Whose memories a hook reads and writes.
-
-    Attributes:
-        project: The repository's name, or its path.
-        user: The login.
-        agent: The host.
-    """
-
-    project: str
-    user: str
-    agent: str
-
-
-def find_scope(folder: Path, host: Host, *, project: str | None = None) -> HookScope:
-    """Return the scope of a session that runs in a folder."""
-    return HookScope(project or find_project(folder), getpass.getuser(), host.name)
 
 
 def find_project(folder: Path) -> str:
@@ -186,19 +166,17 @@ class HookRun:
     def reply(self, payload: str) -> str:
         """Do what the event asks for; return what the host is told. Nothing is raised."""
         started = time.perf_counter()
-        name, did, failure, told = "", "", None, ""
+        project, did, failure, told = "", "", None, ""
         try:
             given = read_payload(payload)
-            scope = find_scope(given.folder, self.host, project=self.project)
-            name = scope.project
-            did, told = self._act(given, scope)
+            project = self.project or find_project(given.folder)
+            did, told = self._act(given, project)
         except Exception as error:  # noqa: BLE001  a hook never fails its host; it is noted
             failure = _describe(error)
-        took = round(1000 * (time.perf_counter() - started), 1)
-        _note(self.state, HookEvent(_now(), self.host.name, self.event, name, took, did, failure))
+        _note(self.state, started, (self.host.name, self.event, project), did, failure)
         return told
 
-    def _act(self, given: HookPayload, scope: HookScope) -> tuple[str, str]:
+    def _act(self, given: HookPayload, project: str) -> tuple[str, str]:
         """Return what was done, in words, and what the host is told."""
         if why := self._left_to_others(given):
             return why, ""
@@ -207,10 +185,10 @@ class HookRun:
                 self._pass_over(given)
             return why, ""
         if self.event == "prompt":
-            return self._recall(given, scope)
+            return self._recall(given, project)
         if self.event == "session-start":
             return "noted", ""
-        return self._keep(given, scope), ""
+        return self._keep(given, project), ""
 
     def _left_to_others(self, given: HookPayload) -> str:
         """Return why this is another hook's, or nobody's; empty where it is not."""
@@ -236,13 +214,14 @@ class HookRun:
             return
         self.state.note_captured(self.host.name, given.session, name_messages(messages))
 
-    def _recall(self, given: HookPayload, scope: HookScope) -> tuple[str, str]:
+    def _recall(self, given: HookPayload, project: str) -> tuple[str, str]:
         asked = given.prompt[:_LONGEST_PROMPT].strip()
         if not asked:
             return "nothing was asked", ""
         known = self.state.recalled(self.host.name, given.session)
         found = []
-        for each in ({"project": scope.project}, {"project": DEFAULT_NAME, "user": scope.user}):
+        of_the_user = {"project": DEFAULT_NAME, "user": getpass.getuser()}
+        for each in ({"project": project}, of_the_user):
             with self.open_store(org=self.org, **each) as memory:
                 result = memory.search(asked, k=2 * MOST_RECALLED)
             hits = tuple(
@@ -279,7 +258,7 @@ class HookRun:
         scores = reader.score(RerankQuery(asked), passages)
         return [hit for hit, at in zip(hits, scores, strict=True) if at >= self.least_relevance]
 
-    def _keep(self, given: HookPayload, scope: HookScope) -> str:
+    def _keep(self, given: HookPayload, project: str) -> str:
         """Note what is to be captured, so that a process that is killed loses nothing."""
         messages = None
         if given.messages is not None:
@@ -293,7 +272,7 @@ class HookRun:
                 host=self.host.name,
                 session=given.session,
                 org=self.org,
-                project=scope.project,
+                project=project,
                 folder=str(given.folder),
                 transcript=None if given.transcript is None else str(given.transcript),
                 messages=messages,
@@ -302,19 +281,20 @@ class HookRun:
         return "noted for capture"
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 def _describe(error: Exception) -> str:
     """Return what went wrong, without what may be a secret of somebody's."""
     return redact(f"{type(error).__name__}: {error}")[0].encode("utf-8", "replace").decode()
 
 
-def _note(state: HookState, event: HookEvent) -> None:
+def _note(
+    state: HookState, started: float, which: tuple[str, str, str], did: str, failure: str | None
+) -> None:
+    """Note what the hook of a host, an event and a project did since it was started."""
+    took = round(1000 * (time.perf_counter() - started), 1)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
     # Where nothing can be written, nothing can be noted.
     with contextlib.suppress(StoreError, OSError, UnicodeError):
-        state.note_event(event)
+        state.note_event(HookEvent(now, *which, took, did, failure))
 
 
 def name_messages(messages: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -372,8 +352,7 @@ def capture_waiting(state: HookState, open_store: OpenStore) -> int:
             done += 1
         except Exception as error:  # noqa: BLE001  noted, and tried again
             failure = _describe(error)
-        took = round(1000 * (time.perf_counter() - started), 1)
-        _note(state, HookEvent(_now(), each.host, "capture", each.project, took, did, failure))
+        _note(state, started, (each.host, "capture", each.project), did, failure)
     return done
 
 
@@ -411,38 +390,28 @@ class CaptureWorker:
     """Runs jobs one after the other; what waits twice under one name runs once."""
 
     def __init__(self) -> None:
-        self._names: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._thread = ThreadPoolExecutor(1, "ekphory-captures")
         self._jobs: dict[str, Job] = {}
         self._guard = threading.Lock()
-        self._thread: threading.Thread | None = None
 
     def add(self, name: str, job: Job) -> None:
         """Run a job soon."""
         with self._guard:
-            waits = name in self._jobs
+            if name not in self._jobs:
+                self._thread.submit(self._run, name)
             self._jobs[name] = job
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="ekphory-captures")
-                self._thread.start()
-        if not waits:
-            self._names.put(name)
 
     def close(self) -> None:
         """Run what waits, and end."""
-        with self._guard:
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            self._names.put(None)
-            thread.join()
+        self._thread.shutdown()
 
-    def _run(self) -> None:
-        while (name := self._names.get()) is not None:
-            with self._guard:
-                job = self._jobs.pop(name)
-            try:
-                job()
-            except Exception as error:  # noqa: BLE001  the next hook tries again
-                _log.warning("a capture failed, which is tried again: %s", error)
+    def _run(self, name: str) -> None:
+        with self._guard:
+            job = self._jobs.pop(name)
+        try:
+            job()
+        except Exception as error:  # noqa: BLE001  the next hook tries again
+            _log.warning("a capture failed, which is tried again: %s", error)
 
 
 _installed: list[CaptureWorker] = []

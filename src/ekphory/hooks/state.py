@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +22,7 @@ from ekphory.scope import DEFAULT_NAME
 STATE_FILE = "hooks.sqlite3"
 _BUSY_SECONDS = 1.0
 _KEPT_EVENTS = 1_000
-_TABLES = """
-CREATE TABLE IF NOT EXISTS sessions (
-    host TEXT, session TEXT, captured TEXT NOT NULL DEFAULT '[]',
-    recalled TEXT NOT NULL DEFAULT '[]', PRIMARY KEY (host, session)) STRICT;
-CREATE TABLE IF NOT EXISTS by_hand (
-    org TEXT, project TEXT, session TEXT, captured TEXT NOT NULL,
-    PRIMARY KEY (org, project, session)) STRICT;
-CREATE TABLE IF NOT EXISTS waiting (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, host TEXT NOT NULL, session TEXT NOT NULL,
-    org TEXT, project TEXT NOT NULL, folder TEXT NOT NULL, transcript TEXT, messages TEXT,
-    UNIQUE (host, session)) STRICT;
-CREATE TABLE IF NOT EXISTS events (
-    id INTEGER PRIMARY KEY, at TEXT NOT NULL, host TEXT NOT NULL, event TEXT NOT NULL,
-    project TEXT NOT NULL, milliseconds REAL NOT NULL, did TEXT NOT NULL, failure TEXT) STRICT;
-CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-"""
+_TABLES = files(__package__).joinpath("state.sql").read_text("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +98,7 @@ class HookState:
     def captured_by_hand(self, org: str | None, project: str, session: str) -> set[str]:
         """Return what names the messages of a session that somebody captured into a project."""
         query = "SELECT captured FROM by_hand WHERE org = ? AND project = ? AND session = ?"
-        rows = self._read(query, (org or DEFAULT_NAME, project, session))
-        return set(json.loads(rows[0][0])) if rows else set()
+        return self._read_set(query, org or DEFAULT_NAME, project, session)
 
     def note_captured_by_hand(
         self, org: str | None, project: str, session: str, names: Iterable[str]
@@ -127,7 +112,10 @@ class HookState:
 
     def _read_names(self, column: str, host: str, session: str) -> set[str]:
         query = f"SELECT {column} FROM sessions WHERE host = ? AND session = ?"  # noqa: S608
-        rows = self._read(query, (host, session))
+        return self._read_set(query, host, session)
+
+    def _read_set(self, query: str, *values: str) -> set[str]:
+        rows = self._read(query, values)
         return set(json.loads(rows[0][0])) if rows else set()
 
     def _write_names(self, column: str, host: str, session: str, names: Iterable[str]) -> None:

@@ -38,6 +38,7 @@ def test_a_search_of_a_scope_without_names_is_shown_to_unbound_callers_alone(ser
     with Memory(server.store, embedder=server.service.models.embedder) as memory:
         memory.search("tea of all?")
     assert queries(server, default) == ["tea of all?"]
+    server.answer("/projects", default, status=201)
     assert queries(server, default, key=key_for(server, default)) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -625,15 +625,19 @@ def take_revision_back(
         return UndoneAnswer(undone=memory.unsupersede(revision=request.revision))
 
 
-@inspect_router.post("/searches")
+@inspect_router.post("/searches", responses=NOT_THERE)
 def list_searches(
     request: InspectRecordPage, service: TheService, caller: TheReader
 ) -> RecordsAnswer:
     """List a page of the searches that were recorded in a project."""
     which = _recorded_in(request, caller, "read")
-    total, found = service.recorded(which).page(
+    records = service.recorded(which)
+    total, found = records.page(
         which, limit=request.page_size, offset=request.page_size * request.page_num
     )
+    # A scope that names nothing is searched, and recorded, whatever projects there are.
+    if not total and not records.page(replace(which, **_ANY_RECORD), limit=1, offset=0)[0]:
+        existing_place(request, service, caller)
     shown = [ShownRecord.model_validate(each) for each in found]
     return RecordsAnswer(kept=read_recorded(), total=total, searches=shown)
 
@@ -689,9 +693,12 @@ def _page(records: Sequence[MemoryRecord]) -> PageAnswer:
     return PageAnswer(memories=[show_memory(record, now) for record in records])
 
 
+_ANY_RECORD: dict[str, Any] = {"text": "", "surface": None, "preset": None}
+
+
 def _recorded_in(request: InProject, caller: Caller, needed: Rights) -> RecordedIn:
     place = caller.place_of(request, needed)
-    names = {"text", "surface", "preset"} & set(type(request).model_fields)
+    names = _ANY_RECORD.keys() & type(request).model_fields.keys()
     # A search of a scope that names no organisation may have shown any of them.
     return RecordedIn(
         org=place.org,

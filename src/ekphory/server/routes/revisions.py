@@ -44,7 +44,9 @@ class SaidMessage(BaseModel):
 class Capture(InProject):
     """A dialogue, of which what is worth remembering is kept."""
 
-    messages: Annotated[list[SaidMessage], Field(max_length=_MOST_MESSAGES, fail_fast=True)]
+    messages: Annotated[
+        list[SaidMessage], Field(min_length=1, max_length=_MOST_MESSAGES, fail_fast=True)
+    ]
     session: str | None = None
     source: str | None = None
     labels: Annotated[tuple[str, ...], Field(max_length=100)] = ()

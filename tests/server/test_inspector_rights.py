@@ -57,19 +57,6 @@ def test_records_go_with_their_project(server, recorded):
     assert queries(server, recorded) == []
 
 
-@pytest.mark.parametrize(
-    ("path", "fields"),
-    [
-        ("/inspect/update", {"id": "x", "text": "y"}),
-        ("/inspect/forget", {"id": "x"}),
-        ("/inspect/take_back", {"undo": {}}),
-        ("/inspect/searches/clear", {}),
-    ],
-)
-def test_a_key_to_read_changes_nothing(server, project, path, fields):
-    assert server.refusal(path, {**project, **fields}, key=key_for(server, project))[0] == 403
-
-
 def test_what_is_taken_back_stays_in_its_own_project(server, project, say):
     say("I drink tea")
     (memory,) = server.answer("/inspect/memories", project)["memories"]

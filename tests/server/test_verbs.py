@@ -11,6 +11,7 @@ from typing import get_args
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.cases import read_cases
 from tests.server.running import running_server
 
 from ekphory import AgentOptions, AsyncMemory, Memory
@@ -473,21 +474,7 @@ def test_the_key_may_be_in_the_environment_and_is_never_in_a_pickle(guarded, mon
 # The paths themselves.
 
 
-@pytest.mark.parametrize(
-    ("verb", "arguments", "field"),
-    [
-        ("search", {}, "arguments"),
-        ("search", {"query": 5}, "query"),
-        ("search", {"query": "x", "pools": "all"}, "pools"),
-        ("search", {"query": "x", "agent_mode": "yes"}, "agent_mode"),
-        ("search", {"query": "x", "agent_options": {"settings": {}}}, "agent_options"),
-        ("search", {"query": "x", "self": 1}, "arguments"),
-        ("add", {"text": "x", "metadata": [1]}, "metadata"),
-        ("conflicts", {"on_progress": "print"}, "on_progress"),
-        ("export", {"target": "/etc/passwd"}, "arguments"),
-        ("add_many", {"records": {"text": "x"}}, "records"),
-    ],
-)
+@pytest.mark.parametrize(("verb", "arguments", "field"), read_cases(__file__)["refused"])
 def test_arguments_of_other_names_or_types_are_refused(server, verb, arguments, field):
     answer = server.client.post(f"/api/v1/memory/{verb}", json={"arguments": arguments})
     assert answer.status_code == 422, answer.text

@@ -25,17 +25,9 @@ from ekphory.memory import Memory
 from ekphory.remote import EXPORT_REPORT, VERBS_PATH
 from ekphory.scope import Scope
 from ekphory.search import SearchResult
-from ekphory.server.auth import Caller
 from ekphory.server.errors import describe_verb_error
 from ekphory.server.request_log import Metrics
-from ekphory.server.routes.context import (
-    NOT_THERE,
-    REFUSALS,
-    TheMetrics,
-    TheReader,
-    TheService,
-    caller_with,
-)
+from ekphory.server.routes.context import NOT_THERE, REFUSALS, ToRead, begin_session
 from ekphory.service.memory_service import MemoryService
 from ekphory.types import WriteReport, to_plain_data
 
@@ -136,19 +128,21 @@ class Returned(BaseModel):
 def _serve(verb: Verb) -> Callable[..., Response]:
     """Return what answers a verb's path."""
 
-    def answer(call: Call, service: TheService, caller: TheReader, metrics: TheMetrics) -> Response:
-        scope = _bind(call.scope, verb, caller)
+    def answer(call: Call, session: ToRead) -> Response:
+        if verb.reaches == "store" and session.caller.org is not None:
+            raise NotPermitted("This concerns all projects; the key is bound to one organisation.")
+        scope = session.caller.bind(call.scope)
         if call.arguments.get("scan"):
-            caller.check_rights("write")  # it may decide
-        with service.open(scope) as memory:
+            session.caller.check_rights("write")  # it may decide
+        with session.service.open(scope) as memory:
             _check_arguments(verb.do, call.arguments)
             result = verb.do(memory, **call.arguments)
             is_nothing = verb.needs == "read" and not result and not memory.count()
         if isinstance(result, Response):
             return result
-        _measure(result, metrics)
+        _measure(result, session.metrics)
         status, content = HTTPStatus.OK, {"result": to_plain_data(result)}
-        if is_nothing and not _has_project(call.scope, scope, service):
+        if is_nothing and not _has_project(call.scope, scope, session.service):
             # Beside its error, a project that is not there has what `Memory` returns of it.
             status = HTTPStatus.NOT_FOUND
             named = _in_words(replace(scope, agent=None, user=None, session=None))
@@ -168,24 +162,10 @@ for _name, _verb in VERBS.items():
         methods=["POST"],
         response_model=Returned,
         responses={200: {"content": {_LINES: {}}}} if _verb.do is _export else {},
-        dependencies=[caller_with(_verb.needs)],
+        dependencies=[begin_session(_verb.needs)],
         name=_name,
         description=inspect.getdoc(_verb.do),
     )
-
-
-def _bind(scope: Scope, verb: Verb, caller: Caller) -> Scope:
-    """Return a scope within what the key is bound to.
-
-    Raises:
-        NotPermitted: It lies outside.
-    """
-    bound = {name: value for name in ("org", "project") if (value := getattr(caller, name))}
-    if bound and verb.reaches == "store":
-        raise NotPermitted("This concerns all projects; the key is bound to one organisation.")
-    if any(getattr(scope, name) not in (None, value) for name, value in bound.items()):
-        raise NotPermitted("The key is bound to another organisation or project.")
-    return replace(scope, **bound)
 
 
 def _has_project(given: Scope, bound: Scope, service: MemoryService) -> bool:

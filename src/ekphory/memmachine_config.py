@@ -6,8 +6,10 @@ It is read safely, and every unknown key is told together with the nearest one.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +21,10 @@ from ekphory.models.reranker import RerankingModel
 from ekphory.retrieval import ranking_rerankers
 
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))")
-SECTIONS = (
-    "logging",
-    "episode_store",
-    "episodic_memory",
-    "retrieval_agent",
-    "semantic_memory",
-    "session_manager",
-    "server",
-    "prompt",
-    "resources",
+_KNOWN: dict[str, Any] = tomllib.loads(
+    files(__package__).joinpath("memmachine_config.toml").read_text("utf-8")
 )
-"""The sections that a MemMachine configuration may have; only some of them concern the agent."""
+RESOURCES: list[str] = _KNOWN["resources"]
 
 
 def read_document(name: str | Path) -> dict[str, Any]:
@@ -61,7 +55,7 @@ def read_document(name: str | Path) -> dict[str, Any]:
         problem = "must hold a mapping of sections"
         raise InvalidInput("config", str(file), problem, "Give `name: value` lines")
     found = mapping(document, place="config")
-    refuse_unknown(found, SECTIONS, place="config")
+    refuse_unknown(found, _KNOWN["sections"], place="config")
     return found
 
 
@@ -124,36 +118,6 @@ def text(value: object, *, place: str) -> str:
 
 # `resources`: models by their ids, as MemMachine's configuration has it.
 
-RESOURCES = ("databases", "embedders", "language_models", "rerankers")
-_ENTRY = ("provider", "config")
-_MODEL_PROVIDERS = ("openai-responses", "openai-chat-completions", "amazon-bedrock", "litellm")
-_MODEL_KEYS = (
-    "model",
-    "api_key",
-    "base_url",
-    "reasoning_effort",
-    "max_retry_interval_seconds",
-    "metrics_factory_id",
-    "user_metrics_labels",
-)
-_EMBEDDER_KEYS = {
-    "sentence-transformer": ("model", "max_input_length"),
-    "openai": (
-        *("model", "api_key", "base_url", "dimensions", "query_prefix", "passage_prefix"),
-        *("max_input_length", "max_retry_interval_seconds"),
-    ),
-    "ekphory": ("model",),
-}
-_RERANKER_KEYS = {
-    "cross-encoder": ("model_name", "max_input_length"),
-    "ekphory": ("model",),
-    "http": ("url", "protocol", "model", "api_key"),
-    "cohere": ("model", "api_key", "cohere_key", "base_url"),
-    "identity": (),
-    "bm25": ("k1", "b", "epsilon"),
-    "embedder": ("embedder_id",),
-    "rrf-hybrid": ("reranker_ids", "k"),
-}
 OPENAI_URL = "https://api.openai.com/v1"
 _COHERE_URL = "https://api.cohere.com"
 
@@ -192,8 +156,7 @@ def language_model(
     Raises:
         InvalidInput: There is none of that id, or it is not complete.
     """
-    known = dict.fromkeys(_MODEL_PROVIDERS, _MODEL_KEYS)
-    found = _Configured.find(resources, "language_models", model_id, known, environment)
+    found = _Configured.find(resources, "language_models", model_id, environment)
     if not found.provider.startswith("openai"):
         raise InvalidInput(
             f"resources.language_models.{model_id}.provider",
@@ -220,14 +183,14 @@ def embedder(
         MissingExtra: It needs the `[torch]` extra.
         ModelError, ServiceError: It cannot be loaded, or its service does not answer.
     """
-    found = _Configured.find(resources, "embedders", embedder_id, _EMBEDDER_KEYS, environment)
+    found = _Configured.find(resources, "embedders", embedder_id, environment)
     if found.provider != "openai":
         return load_embedder(found.text("model"))
     return load_embedder(
         found.optional("base_url") or OPENAI_URL,
         model=found.text("model"),
         api_key=found.optional("api_key"),
-        dimensions=found.whole_number("dimensions"),
+        dimensions=found.number("dimensions", whole=True),
         # Blanks at their ends count.
         query_prefix=str(found.config.get("query_prefix") or ""),
         passage_prefix=str(found.config.get("passage_prefix") or ""),
@@ -254,7 +217,7 @@ def reranker(
         MissingExtra: It needs the `[torch]` extra.
         ModelError: It cannot be loaded.
     """
-    found = _Configured.find(resources, "rerankers", reranker_id, _RERANKER_KEYS, environment)
+    found = _Configured.find(resources, "rerankers", reranker_id, environment)
     match found.provider:
         case "identity":
             return ranking_rerankers.IdentityReranker(reranker_id)
@@ -278,7 +241,7 @@ def reranker(
                 reranker_id, tuple(parts), k=found.number("k") or 60
             )
         case "cross-encoder" | "ekphory" as provider:
-            return load_reranker(found.text(_RERANKER_KEYS[provider][0]))
+            return load_reranker(found.text(_KNOWN["rerankers"][provider][0]))
     return _load_served(found)
 
 
@@ -314,18 +277,13 @@ class _Configured:
 
     @classmethod
     def find(
-        cls,
-        resources: Mapping[str, Any],
-        kind: str,
-        wanted: str,
-        known: Mapping[str, Iterable[str]],
-        environment: Environment,
+        cls, resources: Mapping[str, Any], kind: str, wanted: str, environment: Environment
     ) -> _Configured:
         """Return a resource of one of the providers that are known, with their keys."""
-        entry, provider = _find_entry(resources, kind, wanted, known)
+        entry, provider = _find_entry(resources, kind, wanted)
         place = f"resources.{kind}.{wanted}.config"
         config = mapping(entry.get("config"), place=place)
-        refuse_unknown(config, known[provider], place=place)
+        refuse_unknown(config, _KNOWN[kind][provider], place=place)
         given = {
             name: expand_variable(value, place=f"{place}.{name}", environment=environment)
             for name, value in config.items()
@@ -347,32 +305,26 @@ class _Configured:
             raise InvalidInput(f"{self.place}.{name}", found, "must be a list", "Name some")
         return [text(each, place=f"{self.place}.{name}") for each in found]
 
-    def number(self, name: str) -> float | None:
+    def number(self, name: str, *, whole: bool = False) -> Any:  # noqa: ANN401  a float, or whole
         """Return a number that may be left out."""
         found = self.config.get(name)
-        place = f"{self.place}.{name}"
-        return None if found is None else read_number(found, place, whole=False)
-
-    def whole_number(self, name: str) -> int | None:
-        """Return a whole number that may be left out."""
-        found = self.config.get(name)
-        place = f"{self.place}.{name}"
-        return None if found is None else int(read_number(found, place, whole=True))
+        if found is None:
+            return None
+        number = read_number(found, f"{self.place}.{name}", whole=whole)
+        return int(number) if whole else number
 
 
-def _find_entry(
-    resources: Mapping[str, Any], kind: str, wanted: str, providers: Iterable[str]
-) -> tuple[dict[str, Any], str]:
-    """Return an entry, and which of the providers it names."""
+def _find_entry(resources: Mapping[str, Any], kind: str, wanted: str) -> tuple[dict[str, Any], str]:
+    """Return an entry, and which of the known providers it names."""
     entries = mapping(resources.get(kind), place=f"resources.{kind}")
     if wanted not in entries:
         remedy = f"{suggest(wanted, entries)}There is: {', '.join(sorted(entries)) or 'none'}"
         raise InvalidInput(f"resources.{kind}", wanted, "is not there", remedy)
     place = f"resources.{kind}.{wanted}"
     entry = mapping(entries[wanted], place=place)
-    refuse_unknown(entry, _ENTRY, place=place)
+    refuse_unknown(entry, _KNOWN["entry"], place=place)
     provider = text(entry.get("provider"), place=f"{place}.provider")
-    refuse_unknown([provider], providers, place=f"{place}.provider")
+    refuse_unknown([provider], _KNOWN[kind], place=f"{place}.provider")
     return entry, provider
 
 

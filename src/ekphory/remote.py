@@ -59,7 +59,6 @@ _KINDS: Mapping[str, type[EkphoryError]] = {
 """Errors of a server that are raised as what they are there, by their names."""
 _OUT_OF_ORDER = 503
 """Of errors that a caller cannot help; others name a field, a value and a remedy."""
-_Detail = dict[str, Any]
 
 
 class RemoteMemory:
@@ -219,6 +218,9 @@ class RemoteMemory:
         try:
             return self._transport.post({"scope": self._scope, "arguments": given}, operation)
         except (http_service.ServiceRefusal, http_service.ServiceUnavailable) as failure:
+            # In a project that is not there is nothing, as in this process.
+            if "result" in (answer := _read_body(failure.body)):
+                return answer
             raise self._translate(failure, repeatable=repeatable) from None
 
     def _translate(
@@ -272,12 +274,18 @@ def _may_have_acted(failure: http_service.ServiceUnavailable) -> bool:
     return failure.sent and not refused
 
 
-def _read_detail(body: bytes) -> _Detail:
-    """Return what a server says of an error; nothing where it is none of ours."""
+def _read_body(body: bytes) -> dict[str, Any]:
+    """Return what a server answers beside an error's status; nothing where it is none of ours."""
     try:
-        detail = json.loads(body)["detail"]
-    except (ValueError, LookupError, TypeError, RecursionError):
+        found = json.loads(body)
+    except (ValueError, RecursionError):
         return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _read_detail(body: bytes) -> dict[str, Any]:
+    """Return what a server says of an error."""
+    detail = _read_body(body).get("detail", {})
     return detail if isinstance(detail, dict) else {"message": detail}
 
 

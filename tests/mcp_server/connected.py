@@ -1,6 +1,5 @@
 """The official client, connected to a server; every call is a plain function call."""
 
-import json
 import os
 import subprocess
 import sys
@@ -13,15 +12,12 @@ from anyio.from_thread import start_blocking_portal
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from tests.server.running import read_object
 
-PROGRAM = """
-import typer
-from ekphory.cli.server_commands import mcp
-app = typer.Typer()
-app.command()(mcp)
-app()
-"""
+MCP = (sys.executable, "-m", "ekphory", "mcp")
 KEPT = {name: value for name, value in os.environ.items() if not name.startswith("EKPHORY_")}
+# Not by the resident process, which tests of its own are about.
+KEPT["EKPHORY_DAEMON"] = "0"
 
 
 @dataclass
@@ -74,9 +70,7 @@ def connected(server, *needed, **settings):
 def over_stdio(store, *options, log=Path(os.devnull), **environment):
     """Start `ekphory mcp` and speak to it over its pipes."""
     parameters = StdioServerParameters(
-        command=sys.executable,
-        args=["-c", PROGRAM, "--store", str(store), *options],
-        env=KEPT | environment,
+        command=MCP[0], args=[*MCP[1:], "--store", str(store), *options], env=KEPT | environment
     )
     with (
         log.open("w", encoding="utf-8") as errors,
@@ -97,7 +91,7 @@ def over_http(url, key=None, **settings):
 @contextmanager
 def listening(store, *options):
     """Run `ekphory mcp --transport http`, and yield what it says about where it listens."""
-    command = [sys.executable, "-c", PROGRAM, "--store", str(store), "--transport", "http"]
+    command = [*MCP, "--store", str(store), "--transport", "http"]
     process = subprocess.Popen(
         [*command, "--port", "0", "--json", *options],
         stdout=subprocess.PIPE,
@@ -106,24 +100,16 @@ def listening(store, *options):
         env=KEPT,
     )
     try:
-        yield _told(process)
+        yield read_object(process)
     finally:
         process.terminate()
         process.communicate(timeout=60)
 
 
-def _told(process):
-    lines = []
-    while not lines or lines[-1] != "}\n":
-        lines.append(process.stdout.readline())
-        assert lines[-1], process.stderr.read()
-    return json.loads("".join(lines))
-
-
 def ended(*options):
     """Run `ekphory mcp` where it cannot begin, and return what it says on standard error."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *options],
+        [*MCP, *options],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -3,11 +3,10 @@
 import json
 import os
 import signal
-import sys
 
 import pytest
 
-from .connected import KEPT, PROGRAM, ended, over_stdio
+from .connected import KEPT, MCP, ended, over_stdio
 from .lines import Lines, request
 
 pytestmark = pytest.mark.slow
@@ -22,7 +21,7 @@ def raw(tmp_path):
     started = []
 
     def start():
-        command = [sys.executable, "-c", PROGRAM, "--store", str(tmp_path / "store")]
+        command = [*MCP, "--store", str(tmp_path / "store")]
         started.append(Lines(command, environment=KEPT))
         return started[-1]
 

@@ -1,5 +1,6 @@
 """A real server on a free port of this machine, in a thread."""
 
+import json
 import socket
 import threading
 import time
@@ -82,3 +83,12 @@ def running_application(application, options):
         server.should_exit = True
         thread.join()
         listener.close()
+
+
+def read_object(process):
+    """Return the JSON object that a process says first, over several lines."""
+    lines = []
+    while not lines or lines[-1] != "}\n":
+        lines.append(process.stdout.readline())
+        assert lines[-1], process.stderr.read()
+    return json.loads("".join(lines))

@@ -20,3 +20,9 @@ def test_a_role_that_is_none_is_refused(server, project):
     said = {"messages": [{"role": "robot", "content": "x"}]}
     status, message = server.refusal("/memories/capture", {**project, **said})
     assert (status, "role" in message) == (422, True)
+
+
+def test_a_capture_of_no_messages_is_refused_and_makes_no_project(server, project):
+    status, message = server.refusal("/memories/capture", {**project, "messages": []})
+    assert (status, message.startswith("Invalid request payload: messages: ")) == (422, True)
+    assert project not in server.answer("/projects/list")

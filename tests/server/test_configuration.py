@@ -1,9 +1,11 @@
 """What the server uses is read from a file, changed over HTTP, and chosen for projects and sets."""
 
 import itertools
+from pathlib import Path
 
 import pytest
 from memmachine_client import MemMachineClient
+from tests.cases import read_cases
 from tests.models.embedding_service import running_embeddings
 from tests.server.running import models, running_server
 
@@ -16,17 +18,7 @@ from ekphory.service.handles import Place
 
 _numbers = itertools.count(1)
 HOME = {"org_id": "home", "project_id": "chat"}
-FILE = """
-episodic_memory:
-  long_term_memory: {reranker: words}
-  short_term_memory: {message_capacity: 3}
-prompt: {default_project_categories: []}
-resources:
-  rerankers:
-    words: {provider: bm25, config: {k1: 1.2}}
-    as_found: {provider: identity}
-    both: {provider: rrf-hybrid, config: {reranker_ids: [words, as_found]}}
-"""
+CASES = read_cases(__file__)
 
 
 @pytest.fixture
@@ -141,31 +133,14 @@ def test_only_an_administrator_of_all_projects_changes_the_configuration(serving
         assert (failed["status"], bool(failed["error"])) == ("failed", status == 200)
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "problem"),
-    [
-        ("memory/episodic/long_term", {"embedder": "nowhere"}, "must be a model that is here"),
-        ("memory/episodic/long_term", {"vector_store": "qdrant"}, "Extra inputs"),
-        ("memory/semantic", {"llm_model": "nowhere"}, "must be a model that is here"),
-    ],
-)
+@pytest.mark.parametrize(("path", "body", "problem"), CASES["not there"])
 def test_what_is_not_there_cannot_be_configured(server, path, body, problem):
     answered = server.client.put(f"/api/v2/config/{path}", json=body)
     assert answered.status_code == 422
     assert problem in answered.text
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "provider", "config", "problem"),
-    [
-        ("embedders", "a", "amazon-bedrock", {"region": "r"}, "must be a known key"),
-        ("embedders", "a", "openai", {"model": "m", "api_key": "$SECRET"}, "must not name variab"),
-        ("embedders", "a", "openai", {"model": "m", "api_key": " ${S}"}, "must not name variab"),
-        ("embedders", "../a", "openai", {"model": "m"}, "must be letters"),
-        ("rerankers", "a", "rrf-hybrid", {"reranker_ids": ["a"]}, "is part of itself"),
-        ("rerankers", "a", "rrf-hybrid", {"reranker_ids": []}, "must be a list"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "name", "provider", "config", "problem"), CASES["never"])
 def test_a_model_that_could_never_work_is_refused(server, kind, name, provider, config, problem):
     body = {"name": name, "provider": provider, "config": config}
     answered = server.client.post(f"/api/v2/config/resources/{kind}", json=body)
@@ -202,7 +177,7 @@ def configured(tmp_path):
 
 
 def test_the_sections_of_a_file_are_what_the_server_uses(configured):
-    with configured(FILE) as server:
+    with configured(Path(__file__).with_suffix(".yaml").read_text()) as server:
         told = server.client.get("/api/v2/config").json()
         assert told["episodic_memory"]["long_term_memory"]["reranker"] == "words"
         assert told["episodic_memory"]["short_term_memory"]["message_capacity"] == 3

@@ -1,10 +1,11 @@
-"""Embeddings, as OpenAI's clients ask for them."""
+"""Embeddings, as the clients of OpenAI and of LangChain ask for them."""
 
 import base64
 
 import numpy as np
 import openai
 import pytest
+from langchain_openai import OpenAIEmbeddings
 from tests.server.running import models
 
 from ekphory.server.options import Limits
@@ -33,6 +34,14 @@ def test_openais_own_client_gets_the_embedders_vectors(client, encoding):
         vectors = [np.frombuffer(base64.b64decode(each), "<f4") for each in vectors]
     np.testing.assert_allclose(vectors, HashEmbedder().encode(TEXTS), atol=1e-7)
     assert answer.usage.total_tokens > 0
+
+
+def test_langchains_client_gets_them_too(server):
+    address = {"base_url": f"{server.url}/v1", "api_key": "any"}
+    client = OpenAIEmbeddings(**address, check_embedding_ctx_length=False)
+    expected = HashEmbedder().encode(TEXTS)
+    np.testing.assert_allclose(client.embed_documents(TEXTS), expected, atol=1e-7)
+    np.testing.assert_allclose(client.embed_query(TEXTS[0]), expected[0], atol=1e-7)
 
 
 def test_openais_own_client_lists_the_models(client):

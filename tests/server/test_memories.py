@@ -48,11 +48,6 @@ def test_a_message_of_one_kind_has_that_type(server, project):
     assert [each["content"] for each in listed["content"]["episodic_memory"]] == ["I like tea"]
 
 
-def test_a_search_of_a_project_that_is_not_there_makes_none(server, project):
-    assert server.refusal("/memories/search", {**project, "query": "tea"})[0] == 404
-    assert server.refusal("/projects/get", project)[0] == 404
-
-
 def test_a_threshold_above_every_score_leaves_nothing(server, project, say, found):
     say("tea")
     server.answer("/memory/episodic/short_term/config", {**project, "enabled": False}, status=204)

@@ -60,11 +60,12 @@ def test_a_key_of_another_organisation_does_not_see_what_names_none(served):
     assert served.refusal("/memories/search", {"query": "tea", **HOME, "org_id": "home"})[0] == 404
 
 
-def test_a_project_that_does_not_exist_is_not_found(served):
+def test_a_project_that_does_not_exist_is_not_found_and_no_read_makes_it(served):
     asked = {"query": "tea", "org_id": "acme", "project_id": "ap"}
     where = "POST /api/v2/projects/list lists those that there are."
     told = (404, f"There is no project 'ap' of organisation 'acme'. {where}")
-    for path in ("/memories/search", "/memories/list", "/inspect/search", "/inspect/outline"):
+    paths = ("/memories/search", "/memories/list", "/inspect/search", "/inspect/outline")
+    for path in (*paths, "/inspect/searches"):
         assert served.refusal(path, asked) == told
     named = {"org_id": "acme", "project_id": "ap"}
     for path in ("/projects/get", "/projects/delete", "/projects/episode_count/get"):
@@ -80,7 +81,8 @@ def test_an_empty_project_says_how_to_fill_it(served):
         asked = empty | {"query": ""} if path == "/memories/search" else empty
         hint = served.answer(path, asked)["hint"]
         assert hint.startswith("Project 'new' of organisation 'acme' holds no memories yet.")
-    served.answer("/projects/delete", {"org_id": "acme", "project_id": "new"}, status=204)
+    assert served.answer("/inspect/searches", empty)["total"] == 0
+    served.answer("/projects/delete", empty, status=204)
 
 
 def test_a_project_that_the_library_made_stays_when_its_last_memory_is_forgotten(served):

@@ -11,19 +11,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.server.running import read_object
 
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import Database
 from ekphory.service.handles import catalog_file
 from ekphory_lab.bench.serving import ServerProcess
 
-PROGRAM = """
-import typer
-from ekphory.cli.server_commands import serve
-app = typer.Typer()
-app.command()(serve)
-app()
-"""
+SERVE = (sys.executable, "-m", "ekphory", "serve")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals"),
@@ -34,21 +29,14 @@ class Served:
     """A server process, and a client of it."""
 
     def __init__(self, store, *options):
-        command = [sys.executable, "-c", PROGRAM, "--store", str(store), "--port", "0", "--json"]
+        command = [*SERVE, "--store", str(store), "--port", "0", "--json"]
         self.process = subprocess.Popen(
             [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        first = self._told()
+        first = read_object(self.process)
         self.cpu_to_listen = ServerProcess("", self.process.pid, 0, 0).cpu_seconds()
         self.url = first["url"].replace("0.0.0.0", "127.0.0.1")
         self.client = httpx.Client(base_url=self.url, timeout=60)
-
-    def _told(self):
-        lines = []
-        while not lines or lines[-1] != "}\n":
-            lines.append(self.process.stdout.readline())
-            assert lines[-1], self.process.stderr.read()
-        return json.loads("".join(lines))
 
     def add(self, content, **headers):
         body = {"messages": [{"content": content}]}
@@ -225,7 +213,7 @@ def test_a_key_in_the_environment_lets_it_listen_everywhere(serve, monkeypatch):
 
 
 def refusal(store, *options):
-    command = [sys.executable, "-c", PROGRAM, "--store", str(store), *options]
+    command = [*SERVE, "--store", str(store), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
     (sentence,) = done.stderr.splitlines()

@@ -11,6 +11,7 @@ from typing import get_args
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.cases import read_cases
 from tests.server.running import running_server
 
 from ekphory import AgentOptions, AsyncMemory, Memory
@@ -65,13 +66,35 @@ def test_every_verb_can_be_asked_for_over_a_server():
     assert {name for name in verbs if not name.startswith("_")} == {*VERBS, *NOT_ASKED}
 
 
-def test_nothing_in_a_scope_that_holds_nothing_comes_with_a_hint(both, server):
-    scope = {"org": "home", "project": "nowhere"}
-    for verb, arguments in (("search", {"query": "tea"}), ("list", {}), ("count", {})):
-        body = {"scope": scope, "arguments": arguments}
-        answer = server.client.post(f"/api/v1/memory/{verb}", json=body).json()
-        told = "There is no memory of org='home', project='nowhere' in this store."
-        assert answer["hint"].startswith(told)
+FINDING = [("search", {"query": "tea"}), ("list", {}), ("count", {})]
+
+
+@pytest.mark.parametrize(("verb", "arguments"), FINDING)
+def test_nothing_in_a_scope_that_holds_nothing_comes_with_a_hint(
+    server, made_project, verb, arguments
+):
+    org = made_project["org_id"]
+    body = {"scope": {"org": org, "project": "chat"}, "arguments": arguments}
+    answer = server.client.post(f"/api/v1/memory/{verb}", json=body)
+    assert answer.status_code == 200
+    assert answer.json()["hint"].startswith(f"There is no memory of org='{org}', project='chat'")
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"), [*FINDING, ("timeline", {"topic": "tea"}), ("profile", {})]
+)
+def test_a_project_that_is_named_and_does_not_exist_is_not_found(server, verb, arguments):
+    body = {"scope": {"project": "nowhere", "user": "mara"}, "arguments": arguments}
+    answer = server.client.post(f"/api/v1/memory/{verb}", json=body)
+    assert answer.status_code == 404
+    told = "There is no project of project='nowhere' in this store. POST /api/v2/projects/list"
+    assert answer.json()["detail"]["message"].startswith(told)
+
+
+def test_a_handle_on_a_project_that_does_not_exist_finds_nothing_in_it(connect):
+    memory = connect(org="home", project="nowhere")
+    found = (list(memory.search("tea")), memory.list(), memory.count(), memory.timeline("tea"))
+    assert found == ([], [], 0, ())
 
 
 @pytest.mark.parametrize(
@@ -451,21 +474,7 @@ def test_the_key_may_be_in_the_environment_and_is_never_in_a_pickle(guarded, mon
 # The paths themselves.
 
 
-@pytest.mark.parametrize(
-    ("verb", "arguments", "field"),
-    [
-        ("search", {}, "arguments"),
-        ("search", {"query": 5}, "query"),
-        ("search", {"query": "x", "pools": "all"}, "pools"),
-        ("search", {"query": "x", "agent_mode": "yes"}, "agent_mode"),
-        ("search", {"query": "x", "agent_options": {"settings": {}}}, "agent_options"),
-        ("search", {"query": "x", "self": 1}, "arguments"),
-        ("add", {"text": "x", "metadata": [1]}, "metadata"),
-        ("conflicts", {"on_progress": "print"}, "on_progress"),
-        ("export", {"target": "/etc/passwd"}, "arguments"),
-        ("add_many", {"records": {"text": "x"}}, "records"),
-    ],
-)
+@pytest.mark.parametrize(("verb", "arguments", "field"), read_cases(__file__)["refused"])
 def test_arguments_of_other_names_or_types_are_refused(server, verb, arguments, field):
     answer = server.client.post(f"/api/v1/memory/{verb}", json={"arguments": arguments})
     assert answer.status_code == 422, answer.text

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ekphory.catalog.database import NotThere
 from ekphory.catalog.projects import EpisodicSwitches
 from ekphory.service.episodes import EpisodeMessage, EpisodeQuery, decode_uuid, encode_uuid
 from ekphory.service.handles import Place
@@ -89,15 +88,6 @@ def test_created_at_in_a_filter_is_when_it_was_said(service, home):
     say(service, home, "new")
     listed = service.episodes.page(home, "created_at < date('2026-05-02')", limit=5, offset=0)
     assert [record.text for record in listed] == ["old"]
-
-
-def test_of_several_episodes_all_are_deleted_or_none(service, home):
-    ids = say(service, home, "one", "two")
-    with pytest.raises(NotThere, match="'missing' does not exist"):
-        service.episodes.delete(home, [ids[0], "missing"])
-    assert service.episodes.count(home) == 2
-    service.episodes.delete(home, ids)
-    assert service.episodes.count(home) == 0
 
 
 def test_a_filter_by_id_takes_the_uuid_that_is_shown(service, home):

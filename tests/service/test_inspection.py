@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tests.cases import read_cases
 
 from ekphory.search import SearchResult
 from ekphory.service.inspection import MOST_BARS, count_by_time, reasons
@@ -20,19 +21,7 @@ def drawn(*moments):
     return count_by_time(at(*moments), np.array(["semantic"] * len(moments)))
 
 
-@pytest.mark.parametrize(
-    ("last", "unit", "begins"),
-    [
-        ("2026-03-04T12:00", "hour", "2026-03-04T09:00"),
-        ("2026-04-01", "day", "2026-03-04"),
-        ("2026-09-19", "week", "2026-03-02"),
-        ("2030-01-01", "month", "2026-03-01"),
-        ("2036-01-01", "quarter", "2026-01-01"),
-        ("2090-01-01", "year", "2026-01-01"),
-        ("2400-01-01", "decade", "2020-01-01"),
-        ("9998-12-31", "century", "2000-01-01"),
-    ],
-)
+@pytest.mark.parametrize(("last", "unit", "begins"), read_cases(__file__)["units"])
 def test_the_unit_makes_a_picture_of_few_bars(last, unit, begins):
     found, bars = drawn("2026-03-04T09:30", last)
     assert found == unit

@@ -7,10 +7,8 @@ import pytest
 from ekphory.catalog.projects import EpisodicSwitches
 from ekphory.errors import ServiceError
 from ekphory.service.episodes import EpisodeMessage, EpisodeQuery
-from ekphory.service.handles import Place, ServiceModels
-from ekphory.service.memory_service import MemoryService
 from ekphory.service.summary import MOST_CHARACTERS, MOST_SUMMARISED, Summaries, quote_summary
-from ekphory.testing import HashEmbedder, ScriptedChat
+from ekphory.testing import ScriptedChat
 from ekphory.types import MemoryRecord
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -100,15 +98,7 @@ def test_where_the_language_model_fails_messages_are_quoted_and_it_is_told(caplo
     assert "no summary was written: no answer" in caplog.text
 
 
-@pytest.fixture
-def service(tmp_path):
-    with MemoryService(tmp_path / "store", models=ServiceModels(embedder=HashEmbedder())) as one:
-        yield one
-
-
-def test_a_search_sums_up_what_was_said_before_the_newest_in_the_same_session(service):
-    home = Place("home", "chat")
-
+def test_a_search_sums_up_what_was_said_before_the_newest_in_the_same_session(service, home):
     def say(session, *texts):
         messages = [
             EpisodeMessage(

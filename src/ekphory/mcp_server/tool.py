@@ -16,7 +16,6 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from ekphory.catalog.access_keys import Rights
-from ekphory.catalog.database import NotPermitted
 from ekphory.config import Settings
 from ekphory.errors import MemoryNotFound
 from ekphory.memory import Memory
@@ -24,7 +23,6 @@ from ekphory.prompting.injection import find_injection
 from ekphory.revise import DecidedPair
 from ekphory.scope import SCOPE_FIELDS, Scope, get_owner
 from ekphory.search import SearchResult
-from ekphory.server.auth import Caller
 from ekphory.service.configuration import read_configuration
 from ekphory.service.handles import Handles
 from ekphory.service.learning import ExtractionSettings, read_learnt
@@ -105,9 +103,10 @@ class Tool(Generic[A]):
 AnyTool = Tool[Any]
 Kind = Literal["tool", "prompt", "resource"]
 """What the protocol calls it."""
-_WORDS: dict[str, dict[str, dict[str, str]]] = tomllib.loads(
+WORDS: dict[str, dict[str, Any]] = tomllib.loads(
     files(__package__).joinpath("tools.toml").read_text("utf-8")
 )
+_SAID: dict[str, str] = WORDS["arguments"]
 
 
 def make_tool(
@@ -120,7 +119,7 @@ def make_tool(
     kind: Kind = "tool",
 ) -> Tool[A]:
     """Return a tool whose title and use stand in `tools.toml`, under its kind and name."""
-    words = _WORDS[kind][name]
+    words = WORDS[kind][name]
     return Tool(name=name, arguments=arguments, run=run, answer=answer, effect=effect, **words)
 
 
@@ -130,23 +129,6 @@ def make_tool(
 def configured_scope(settings: Settings) -> Scope:
     """Return the scope that command line and environment bind a server to."""
     return Scope(**{name: getattr(settings, name) for name in SCOPE_FIELDS})
-
-
-def scope_for(caller: Caller | None, configured: Scope) -> Scope:
-    """Return the configured scope, narrowed to what the caller's key is bound to.
-
-    Raises:
-        NotPermitted: The key is bound to another organisation or project than the server.
-    """
-    if caller is None:
-        return configured
-    bound = {"org": caller.org, "project": caller.project}
-    for name, value in bound.items():
-        if value is not None and getattr(configured, name) not in (None, value):
-            raise NotPermitted("The key is bound to another organisation or project.")
-    return replace(
-        configured, **{name: value for name, value in bound.items() if value is not None}
-    )
 
 
 class Memories:
@@ -378,29 +360,10 @@ def _texts(record: MemoryRecord) -> Iterator[str]:
 
 # What `recall` and `explain` both take: a question, and how it is asked.
 
-FILTER = (
-    "Only memories for which this holds, such as: type = 'semantic' AND at >= date('2026-01-31') "
-    "AND metadata.topic IN ('travel')."
-)
-Pool = Annotated[
-    str | None,
-    Field(
-        description="A pool of memories. agent_memory, where nothing else is said, agent_tools and "
-        "agent_mistakes are the agent's own; shared_knowledge, shared_mistakes, shared_rules, "
-        "reference_library and reference_code are seen by the whole project; or one of your own."
-    ),
-]
-Count = Annotated[int, Field(ge=1, le=MOST_SHOWN, description="How many hits at most.")]
-Condition = Annotated[str | None, Field(description=FILTER)]
-LeastScore = Annotated[
-    float | None, Field(description="Only hits of at least this probability, 0 to 1.")
-]
-TimeInWords = Annotated[
-    TimeUse,
-    Field(
-        description="What a time in the question does, such as last week: boost lifts what lies "
-        "in it, filter hides all else, ignore does nothing."
-    ),
-]
-Timezone = Annotated[str, Field(description="Where the user's days begin, such as Europe/Berlin.")]
-MostTokens = Annotated[int, Field(ge=1, description="Limit for the text of the answer.")]
+Pool = Annotated[str | None, Field(description=_SAID["pool"])]
+Count = Annotated[int, Field(ge=1, le=MOST_SHOWN, description=_SAID["k"])]
+Condition = Annotated[str | None, Field(description=_SAID["filter"])]
+LeastScore = Annotated[float | None, Field(description=_SAID["min_score"])]
+TimeInWords = Annotated[TimeUse, Field(description=_SAID["time"])]
+Timezone = Annotated[str, Field(description=_SAID["timezone"])]
+MostTokens = Annotated[int, Field(ge=1, description=_SAID["max_tokens"])]

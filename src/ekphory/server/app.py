@@ -30,7 +30,7 @@ from ekphory.server.routes import (
     semantic,
     verbs,
 )
-from ekphory.server.routes.context import MAY_READ, REFUSALS, TheMetrics, TheService
+from ekphory.server.routes.context import REFUSALS, ToRead
 from ekphory.service.memory_service import MemoryService
 
 _ABOUT = (
@@ -50,24 +50,22 @@ system_router = APIRouter(tags=["System"])
 
 @system_router.get("/health")
 @system_router.get("/api/v2/health")
-def health(service: TheService) -> dict[str, str]:
+def health(request: Request) -> dict[str, str]:
     """Say that the server answers, and whether the store's upkeep succeeds."""
     return {
         "status": "healthy",
         "service": "ekphory",
         "version": __version__,
-        "upkeep": "failing" if service.upkeep_fails() else "healthy",
+        "upkeep": "failing" if request.app.state.service.handles.upkeep_fails() else "healthy",
     }
 
 
-@system_router.get("/metrics", response_class=Response, responses=REFUSALS, dependencies=MAY_READ)
-@system_router.get(
-    "/api/v2/metrics", response_class=Response, responses=REFUSALS, dependencies=MAY_READ
-)
-def metrics(measured: TheMetrics, service: TheService) -> Response:
+@system_router.get("/metrics", response_class=Response, responses=REFUSALS)
+@system_router.get("/api/v2/metrics", response_class=Response, responses=REFUSALS)
+def metrics(session: ToRead) -> Response:
     """Return counts and times of the process that answers, as Prometheus reads them."""
-    measured.extraction(service.extraction.state())
-    return Response(generate_latest(measured.registry), media_type=CONTENT_TYPE_LATEST)
+    session.metrics.extraction(session.service.extraction.state())
+    return Response(generate_latest(session.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 @system_router.get("/docs", include_in_schema=False)

@@ -6,7 +6,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import get_args
 from urllib.parse import urlsplit
@@ -16,12 +16,14 @@ from starlette.exceptions import HTTPException
 from ekphory.catalog.access_keys import AccessKey, AccessKeys, Rights
 from ekphory.catalog.database import NotPermitted
 from ekphory.legacy import KEY_PREFIXES
+from ekphory.scope import Scope as MemoryScope
 from ekphory.server.errors import make_error_response
 from ekphory.server.options import ServerOptions, is_loopback
 from ekphory.server.request_log import Application, Receive, Scope, Send, header, is_open
 from ekphory.server.schemas.names import InProject
 from ekphory.service.handles import Place
 
+_ELSEWHERE = "The key is bound to another organisation or project."
 _ORDER: tuple[Rights, ...] = get_args(Rights)
 
 
@@ -72,8 +74,19 @@ class Caller:
         """
         self.check_rights(needed)
         if not self.may_see(org, project):
-            raise NotPermitted("The key is bound to another organisation or project.")
+            raise NotPermitted(_ELSEWHERE)
         return Place(org, project, "org" if self.project is None else "project")
+
+    def bind(self, scope: MemoryScope) -> MemoryScope:
+        """Return a scope, narrowed to what the key is bound to.
+
+        Raises:
+            NotPermitted: The scope lies outside.
+        """
+        bound = {name: value for name in ("org", "project") if (value := getattr(self, name))}
+        if any(getattr(scope, name) not in (None, value) for name, value in bound.items()):
+            raise NotPermitted(_ELSEWHERE)
+        return replace(scope, **bound)
 
     def place_of(self, request: InProject, needed: Rights) -> Place:
         """Return the project that a request names; where it names none, the key's own.

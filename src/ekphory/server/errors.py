@@ -67,12 +67,12 @@ def make_error_response(
     return JSONResponse(_body(path, status, _clipped(message), kind), status, dict(headers or {}))
 
 
-def _make_verb_error(error: EkphoryError, status: int) -> JSONResponse:
+def describe_verb_error(error: EkphoryError, status: int) -> dict[str, Any]:
     """Return what `Memory` on a server makes the same error of: its fields as well."""
     told = InvalidInput | MemoryNotFound
     fields = vars(error) if isinstance(error, told) else {}
     detail = _body("", status, _clipped(str(error)), type(error).__name__)["detail"]
-    return JSONResponse({"detail": {**detail, "fields": fields}}, status)
+    return {"detail": {**detail, "fields": fields}}
 
 
 def _clipped(message: str, most: int = _MOST_TEXT) -> str:
@@ -108,7 +108,7 @@ async def _of_ekphory(request: Request, error: Exception) -> JSONResponse:
         request.state.failure = error
         message = _OUT_OF_ORDER
     elif request.url.path.startswith(VERBS_PATH) and isinstance(error, EkphoryError):
-        return _make_verb_error(error, status)
+        return JSONResponse(describe_verb_error(error, status), status)
     headers = RETRY if status == HTTPStatus.SERVICE_UNAVAILABLE else None
     kind = type(error).__name__
     return make_error_response(request.url.path, status, message, kind=kind, headers=headers)

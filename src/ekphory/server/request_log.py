@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import time
+import tomllib
 import traceback
 import uuid
 from collections import OrderedDict
@@ -13,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -70,18 +72,7 @@ def find_route(scope: Scope) -> str:
 
 # The log.
 
-LOG: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "ekphory.server.request_log.JsonLines"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
-    "loggers": {
-        name: {"handlers": ["stderr"], "level": level, "propagate": False}
-        # Uvicorn tells of every start and stop; what matters of it is a warning or worse. What the
-        # MCP SDK warns of may quote what a client sent.
-        for name, level in (("ekphory", "INFO"), ("uvicorn.error", "WARNING"), ("mcp", "ERROR"))
-    },
-}
+LOG: dict[str, Any] = tomllib.loads(files(__package__).joinpath("log.toml").read_text("utf-8"))
 """The log of a server, as `logging.config.dictConfig` reads it; it goes to standard error."""
 
 

@@ -18,14 +18,7 @@ from ekphory.server.audit import AuditFile, HeldAnswer
 from ekphory.server.auth import Caller, RateLimit
 from ekphory.server.errors import RETRY, make_error_response
 from ekphory.server.options import ServerOptions
-from ekphory.server.request_log import (
-    Application,
-    Receive,
-    Scope,
-    Send,
-    is_open,
-    replay,
-)
+from ekphory.server.request_log import Application, Receive, Scope, Send, is_open, replay
 from ekphory.server.schemas.names import LONGEST_NAME, UNIVERSAL
 
 CountMemories = Callable[[str], Awaitable[int]]

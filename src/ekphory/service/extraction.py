@@ -272,14 +272,9 @@ def _step(target: Target, part: int) -> str:
 
 LOCK_FILE = ".ekphory-extraction.lock"
 # Whoever asks is refused so, whatever is asked: a wrong key, an unknown model, no credit left.
-_REFUSED_TO_ALL = frozenset(
-    {
-        HTTPStatus.UNAUTHORIZED,
-        HTTPStatus.PAYMENT_REQUIRED,
-        HTTPStatus.FORBIDDEN,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.METHOD_NOT_ALLOWED,
-    }
+_REFUSED_TO_ALL = (
+    *(HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN),
+    *(HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED),
 )
 
 

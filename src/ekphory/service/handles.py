@@ -20,7 +20,7 @@ from ekphory.models import loading
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel, FloatMatrix
 from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery, bundled_reranker
-from ekphory.recorded_searches import RecordedSearches, Surface
+from ekphory.recorded_searches import RecordedIn, RecordedSearches, Surface
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import BALANCED, preset
 from ekphory.retrieval.rerank import score_relevance
@@ -295,9 +295,9 @@ class Handles:
         with self.episodes(place) as memory:
             return memory.count() > 0
 
-    def recorded(self, place: Place | None = None) -> RecordedSearches:
-        """Return the recorded searches of a project's store; None for the main store's."""
-        with self.engine(place) as engine:
+    def recorded(self, which: RecordedIn) -> RecordedSearches:
+        """Return the recorded searches of the store that a project is in."""
+        with self.engine(Place(which.org, which.project)) as engine:
             return RecordedSearches(engine.uri)
 
     def health(self) -> StoreHealth:

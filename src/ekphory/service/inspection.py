@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -31,7 +31,6 @@ from ekphory.service.handles import FEATURES, Handles, Place
 from ekphory.store.protocol import IntArray
 from ekphory.transfer import read_exported
 from ekphory.types import (
-    EPOCH,
     Hit,
     MemoryRecord,
     StageStatus,
@@ -77,18 +76,16 @@ def reasons(result: SearchResult, now: datetime) -> list[list[ShownReason]]:
     if result.trace.preset == NEWEST:
         newest = ShownReason(kind="newest", sentence="One of the newest; nothing was asked.")
         return [[newest] for _ in result]
-    return [
+    told = [
         [
-            ShownReason(kind=kind, sentence=sentence)
-            for kind, sentence in (
-                *_chain(hit, result),
-                *_superseded(hit, result.hits),
-                *_found(hit, result.hits),
-                *_moved(hit, now),
-            )
+            *_chain(hit, result),
+            *_superseded(hit, result.hits),
+            *_found(hit, result.hits),
+            *_moved(hit, now),
         ]
         for hit in result
     ]
+    return [[ShownReason(kind=kind, sentence=text) for kind, text in each] for each in told]
 
 
 def _superseded(hit: Hit, hits: Sequence[Hit]) -> Iterator[_Told]:
@@ -300,11 +297,9 @@ def _others(memory: Memory, result: SearchResult) -> tuple[MemoryRecord, ...]:
 UnitName = Literal["hour", "day", "week", "month", "quarter", "year", "decade", "century"]
 
 MOST_BARS = 72
-_HOUR = 3_600_000_000
-_DAY = 24 * _HOUR
 _MONTHS_UNTIL_1970 = 1970 * 12
-_LAST_YEAR = 9998
-"""No memory happened later."""
+_FIRST, _LAST = np.datetime64("0001-01-01"), np.datetime64("9998-12-31T23:59:59")
+"""No memory happened before or after."""
 
 
 class ShownBar(BaseModel):
@@ -317,11 +312,43 @@ class ShownBar(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A unit of time: which one a moment lies in, and when that one begins."""
+    """A unit of time.
+
+    Attributes:
+        name: What it is called.
+        part: What it is made of, in numpy's letters: hours, days or months.
+        length: How many of them.
+        shift: How many of them of the unit that 1970 began in were over by then, or more units.
+    """
 
     name: UnitName
-    number: Callable[[IntArray], IntArray]
-    beginning: Callable[[int], datetime]
+    part: Literal["h", "D", "M"]
+    length: int = 1
+    shift: int = 0
+
+    def number(self, at: IntArray) -> IntArray:
+        """Return which unit each moment lies in."""
+        parts = at.astype("datetime64[us]").astype(f"datetime64[{self.part}]").astype(np.int64)
+        return np.asarray((parts + self.shift) // self.length, np.int64)
+
+    def beginning(self, which: int) -> datetime:
+        """Return when a unit begins."""
+        found = np.datetime64(which * self.length - self.shift, self.part)
+        held: datetime = min(max(found, _FIRST), _LAST).astype("datetime64[us]").item()
+        return held.replace(tzinfo=UTC)
+
+
+_UNITS = (
+    _Unit("hour", "h"),
+    _Unit("day", "D"),
+    # 1970 began on a Thursday; weeks begin on Monday.
+    _Unit("week", "D", 7, 3),
+    _Unit("month", "M"),
+    _Unit("quarter", "M", 3, _MONTHS_UNTIL_1970),
+    _Unit("year", "M", 12, _MONTHS_UNTIL_1970),
+    _Unit("decade", "M", 120, _MONTHS_UNTIL_1970),
+    _Unit("century", "M", 1_200, _MONTHS_UNTIL_1970),
+)
 
 
 def count_by_time(at: IntArray, types: NDArray[np.str_]) -> tuple[UnitName | None, list[ShownBar]]:
@@ -353,51 +380,8 @@ def count_by_time(at: IntArray, types: NDArray[np.str_]) -> tuple[UnitName | Non
 
 
 def _count_bars(unit: _Unit, at: IntArray) -> int:
-    numbers = unit.number(np.array([at.min(), at.max()]))
-    return int(numbers[1] - numbers[0]) + 1
-
-
-def _of_length(name: UnitName, length: int, *, shift: int = 0) -> _Unit:
-    """Make a unit of always the same length; both lengths in microseconds."""
-
-    def number(at: IntArray) -> IntArray:
-        return np.asarray((at + shift) // length, np.int64)
-
-    def beginning(which: int) -> datetime:
-        return EPOCH + timedelta(microseconds=which * length - shift)
-
-    return _Unit(name, number, beginning)
-
-
-def _of_months(name: UnitName, months: int) -> _Unit:
-    """Make a unit of so many months of the calendar."""
-
-    def number(at: IntArray) -> IntArray:
-        since_1970 = at.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
-        return np.asarray((since_1970 + _MONTHS_UNTIL_1970) // months, np.int64)
-
-    def beginning(which: int) -> datetime:
-        year, month = divmod(which * months, 12)
-        if year < 1:
-            return datetime.min.replace(tzinfo=UTC)
-        if year > _LAST_YEAR:
-            return datetime(_LAST_YEAR, 12, 31, 23, 59, 59, tzinfo=UTC)
-        return datetime(year, month + 1, 1, tzinfo=UTC)
-
-    return _Unit(name, number, beginning)
-
-
-_UNITS = (
-    _of_length("hour", _HOUR),
-    _of_length("day", _DAY),
-    # 1970 began on a Thursday; weeks begin on Monday.
-    _of_length("week", 7 * _DAY, shift=3 * _DAY),
-    _of_months("month", 1),
-    _of_months("quarter", 3),
-    _of_months("year", 12),
-    _of_months("decade", 120),
-    _of_months("century", 1_200),
-)
+    first, last = unit.number(np.array([at.min(), at.max()]))
+    return int(last - first) + 1
 
 
 # What a project's memories are like: how many by pool, type, importance and time.
@@ -623,7 +607,7 @@ class Inspection:
             NotThere: There is no such record.
         """
         place = Place(which.org, which.project)
-        record = self._handles.recorded(place).find(which, number)
+        record = self._handles.recorded(which).find(which, number)
         if record is None:
             raise NotThere("There is no such search, or it is not recorded any more.")
         told = record.content["hits"]

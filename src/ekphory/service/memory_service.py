@@ -12,10 +12,10 @@ from typing import Any, Literal, Self
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import AlreadyThere, Database
 from ekphory.catalog.extraction import Consolidations, ExtractionQueue
-from ekphory.catalog.projects import EpisodicSwitches, Project, Projects, StoredTrace, Traces
+from ekphory.catalog.projects import EpisodicSwitches, Project, Projects, Traces
 from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
-from ekphory.recorded_searches import RecordedIn, RecordedSearches
+from ekphory.recorded_searches import RecordedIn
 from ekphory.scope import Scope
 from ekphory.search import SearchResult
 from ekphory.service.configuration import LEARNING_MODEL, SET_EMBEDDER, SUMMARY_MODEL, Configuration
@@ -27,7 +27,6 @@ from ekphory.service.learning import ExtractionSettings, Learning
 from ekphory.service.semantic import Feature, Features
 from ekphory.service.sets import Categories, SemanticSets
 from ekphory.service.summary import Summaries
-from ekphory.store.protocol import StoreHealth
 from ekphory.types import Trace
 
 # What a search did, in the words of MemMachine's `retrieval_trace`.
@@ -107,7 +106,8 @@ class MemoryService:
     Attributes:
         models: What embeds, reranks and answers, where nothing else is configured.
         configuration: What else is.
-        projects, keys: Tables of the catalog.
+        handles: Handles on the store.
+        projects, keys, traces: Tables of the catalog.
         episodes, features, sets, categories: The verbs of each kind of memory.
         extraction: Features learnt from episodes, in the background.
         inspection: What the inspector looks at.
@@ -142,48 +142,36 @@ class MemoryService:
         self.models = models
         self._database = Database(path, publish=publish)
         self.configuration = Configuration(self._database, models, document)
-        self._handles = Handles(store, models, self.configuration)
+        self.handles = Handles(store, models, self.configuration)
         # What can be made again need not outlive a power loss, and so is written in microseconds.
         self._lasting_less = Database(path, durability="crash")
-        self._traces = Traces(self._lasting_less)
+        self.traces = Traces(self._lasting_less)
         self.uids = Uids(self._lasting_less)
         self.projects = Projects(self._database)
         # Asked for every request: never to wait behind a write of this process.
         self._key_database = Database(path)
         self.keys = AccessKeys(self._key_database)
         self._summaries = Summaries(partial(self.configuration.chat, *SUMMARY_MODEL))
-        self.episodes = Episodes(self._handles, self.uids, self._summaries, self.configuration)
-        self.inspection = Inspection(self._handles, self.uids)
+        self.episodes = Episodes(self.handles, self.uids, self._summaries, self.configuration)
+        self.inspection = Inspection(self.handles, self.uids)
         new_embedder = partial(self.configuration.new_embedder, *SET_EMBEDDER)
         self.sets = SemanticSets(self._database, new_embedder)
         self.categories = Categories(self._database, self.sets)
-        self.features = Features(self._handles, self.sets)
+        self.features = Features(self.handles, self.sets)
         self.extraction = self._extraction(path.parent, extraction or ExtractionSettings())
 
     def memory(self, place: Place) -> Memory:
         """Open a handle on a project, with all the verbs of `Memory`; to be closed after use."""
-        return self._handles.episodes(place)
+        return self.handles.episodes(place)
 
     def open(self, scope: Scope) -> Memory:
         """Open a handle on any scope, likewise."""
-        return self._handles.open(scope, surface="server")
+        return self.handles.open(scope, surface="server")
 
     def count(self, org: str) -> int:
         """Return how many memories an organisation holds."""
         with self.open(Scope(org=org)) as memory:
             return memory.count()
-
-    def health(self) -> StoreHealth:
-        """Measure the whole store, all projects together."""
-        return self._handles.health()
-
-    def recorded(self, which: RecordedIn) -> RecordedSearches:
-        """Return the recorded searches of the store that a project is in."""
-        return self._handles.recorded(Place(which.org, which.project))
-
-    def upkeep_fails(self) -> bool:
-        """Whether the store's upkeep has failed and not succeeded since."""
-        return self._handles.upkeep_fails()
 
     def search(
         self,
@@ -222,27 +210,19 @@ class MemoryService:
                 set_metadata=set_metadata,
             )
         trace = retrieval_trace(secrets.token_hex(16), episodes, results)
-        self._traces.keep(trace["trace_id"], *place.owner, drop_texts(trace))
+        self.traces.keep(trace["trace_id"], *place.owner, drop_texts(trace))
         return SearchFindings(episodes, features, trace)
-
-    def trace(self, trace_id: str) -> StoredTrace:
-        """Return what an earlier search did.
-
-        Raises:
-            NotThere: It is not known, or not any more.
-        """
-        return self._traces.get(trace_id)
 
     def list_projects(self) -> list[Project]:
         """Return the projects of the catalog and those that the store alone knows, by name."""
         known = {(each.org, each.project): each for each in self.projects.all()}
-        held = {place.owner: Project(*place.owner) for place in self._handles.list_places()}
+        held = {place.owner: Project(*place.owner) for place in self.handles.list_places()}
         return [each for _, each in sorted((held | known).items())]
 
     def find_project(self, place: Place) -> Project | None:
         """Return a project of the catalog or, without settings, of the store; else None."""
         known = self.projects.find(*place.owner)
-        if known is None and self._handles.holds(place):
+        if known is None and self.handles.holds(place):
             return Project(*place.owner)
         return known
 
@@ -280,7 +260,7 @@ class MemoryService:
         config = own | {name: value for name, value in config.items() if value not in DEFAULT_NAMES}
         # Loaded before there is a project that could not use them.
         chosen = self.configuration.chosen(config["embedder"], config["reranker"])
-        if chosen.embedder is not None and self._handles.holds(Place(project.org, project.project)):
+        if chosen.embedder is not None and self.handles.holds(Place(project.org, project.project)):
             problem = "must be the server's own: the project holds memories already"
             raise InvalidInput("embedder", config["embedder"], problem, "Leave it empty")
         made = replace(project, config=config)
@@ -297,7 +277,7 @@ class MemoryService:
         """Add a project, unless there is one of that name."""
         if self.projects.find(*place.owner) is None:
             # What others have written there was embedded by our own model.
-            bound = {} if self._handles.holds(place) else self._bound("")
+            bound = {} if self.handles.holds(place) else self._bound("")
             self.projects.ensure(*place.owner, bound)
 
     def _bound(self, embedder: str) -> dict[str, str]:
@@ -336,14 +316,14 @@ class MemoryService:
         self.episodes.delete_all(place)
         self.features.delete_all(place)
         which = RecordedIn(org=place.org, project=place.project)
-        self.recorded(which).clear(which)
+        self.handles.recorded(which).clear(which)
         self.projects.delete(*place.owner)
 
     def close(self) -> None:
         """Finish every write, and close the store and the catalog."""
         self.extraction.close()
         self._summaries.close()
-        self._handles.close()
+        self.handles.close()
         for database in (self._lasting_less, self._key_database, self._database):
             database.close()
 
@@ -360,7 +340,7 @@ class MemoryService:
             extractor = Extractor(
                 lambda owner: self.configuration.chat(*LEARNING_MODEL, named=owner.llm),
                 queue,
-                handles=self._handles,
+                handles=self.handles,
                 learning=Learning(self.features, self.sets, self.categories, settings.learnt),
                 consolidations=Consolidations(self._lasting_less),
             )

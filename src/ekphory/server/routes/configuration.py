@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ekphory.catalog.database import NotPermitted
 from ekphory.catalog.projects import EpisodicSwitches
-from ekphory.server.auth import Caller
 from ekphory.server.routes import context
 from ekphory.server.schemas.names import Wire
 from ekphory.service.configuration import (
@@ -22,7 +21,7 @@ from ekphory.service.configuration import (
     ResourceState,
     ResourceStatus,
 )
-from ekphory.service.handles import ServiceModels
+from ekphory.service.memory_service import MemoryService
 
 # On the wire.
 
@@ -158,128 +157,125 @@ class ResourceTried(BaseModel):
 # The paths.
 
 
-def _unbound(caller: context.TheAdmin) -> None:
-    """Check that a key reaches every project, as what is changed here does.
+def _unbound(session: context.ToAdminister) -> context.RouteSession:
+    """Return a session whose key reaches every project, as what is changed here does.
 
     Raises:
         NotPermitted: It is bound.
     """
-    if caller.org is not None:
+    if session.caller.org is not None:
         raise NotPermitted("This is the whole server's. Use a key with no organisation.")
+    return session
 
 
 server_config_router = APIRouter(
     prefix="/api/v2/config", tags=["Server configuration"], responses=context.REFUSALS
 )
-_MAY_CHANGE = [Depends(_unbound)]
+ToChange = Annotated[context.RouteSession, Depends(_unbound)]
 Kind = Annotated[ResourceKind, Path(description="Kind of model.")]
 
 
 @server_config_router.get("")
-def get_config(service: context.TheService, caller: context.TheReader) -> ServerConfig:
+def get_config(session: context.ToRead) -> ServerConfig:
     """Read all of it."""
-    configuration, models = service.configuration, service.models
     return ServerConfig(
-        resources=_resources(configuration, caller),
-        episodic_memory=_episodic(configuration, models),
-        semantic_memory=_semantic(configuration, models),
+        resources=_resources(session),
+        episodic_memory=_episodic(session.service),
+        semantic_memory=_semantic(session.service),
     )
 
 
 @server_config_router.get("/resources")
-def get_resources(service: context.TheService, caller: context.TheReader) -> Resources:
+def get_resources(session: context.ToRead) -> Resources:
     """Read which models and databases there are."""
-    return _resources(service.configuration, caller)
+    return _resources(session)
 
 
-@server_config_router.get("/memory/episodic", dependencies=context.MAY_READ)
-def get_episodic(service: context.TheService) -> EpisodicMemoryConfig:
+@server_config_router.get("/memory/episodic")
+def get_episodic(session: context.ToRead) -> EpisodicMemoryConfig:
     """Read what episodic memory uses."""
-    return _episodic(service.configuration, service.models)
+    return _episodic(session.service)
 
 
-@server_config_router.get("/memory/episodic/long_term", dependencies=context.MAY_READ)
-def get_long_term(service: context.TheService) -> LongTermConfig:
+@server_config_router.get("/memory/episodic/long_term")
+def get_long_term(session: context.ToRead) -> LongTermConfig:
     """Read what long-term memory uses."""
-    return _episodic(service.configuration, service.models).long_term_memory
+    return _episodic(session.service).long_term_memory
 
 
-@server_config_router.get("/memory/episodic/short_term", dependencies=context.MAY_READ)
-def get_short_term(service: context.TheService) -> ShortTermConfig:
+@server_config_router.get("/memory/episodic/short_term")
+def get_short_term(session: context.ToRead) -> ShortTermConfig:
     """Read what short-term memory uses."""
-    return _episodic(service.configuration, service.models).short_term_memory
+    return _episodic(session.service).short_term_memory
 
 
-@server_config_router.get("/memory/semantic", dependencies=context.MAY_READ)
-def get_semantic(service: context.TheService) -> SemanticMemoryConfig:
+@server_config_router.get("/memory/semantic")
+def get_semantic(session: context.ToRead) -> SemanticMemoryConfig:
     """Read what semantic memory uses."""
-    return _semantic(service.configuration, service.models)
+    return _semantic(session.service)
 
 
-@server_config_router.put("/memory", dependencies=_MAY_CHANGE)
-def update_memory(request: UpdateMemory, service: context.TheService) -> Done:
+@server_config_router.put("/memory")
+def update_memory(request: UpdateMemory, session: ToChange) -> Done:
     """Change what memory uses, for all projects."""
-    return _change(service.configuration, request)
+    return _change(session.service.configuration, request)
 
 
-@server_config_router.put("/memory/episodic", dependencies=_MAY_CHANGE)
-def update_episodic(request: UpdateEpisodic, service: context.TheService) -> Done:
+@server_config_router.put("/memory/episodic")
+def update_episodic(request: UpdateEpisodic, session: ToChange) -> Done:
     """Change what episodic memory uses."""
-    return _change(service.configuration, UpdateMemory(episodic_memory=request))
+    return _change(session.service.configuration, UpdateMemory(episodic_memory=request))
 
 
-@server_config_router.put("/memory/episodic/long_term", dependencies=_MAY_CHANGE)
-def update_long_term(request: UpdateLongTerm, service: context.TheService) -> Done:
+@server_config_router.put("/memory/episodic/long_term")
+def update_long_term(request: UpdateLongTerm, session: ToChange) -> Done:
     """Change what long-term memory uses."""
-    return update_episodic(UpdateEpisodic(long_term_memory=request), service)
+    return update_episodic(UpdateEpisodic(long_term_memory=request), session)
 
 
-@server_config_router.put("/memory/episodic/short_term", dependencies=_MAY_CHANGE)
-def update_short_term(request: UpdateShortTerm, service: context.TheService) -> Done:
+@server_config_router.put("/memory/episodic/short_term")
+def update_short_term(request: UpdateShortTerm, session: ToChange) -> Done:
     """Change what short-term memory uses."""
-    return update_episodic(UpdateEpisodic(short_term_memory=request), service)
+    return update_episodic(UpdateEpisodic(short_term_memory=request), session)
 
 
-@server_config_router.put("/memory/semantic", dependencies=_MAY_CHANGE)
-def update_semantic(request: UpdateSemantic, service: context.TheService) -> Done:
+@server_config_router.put("/memory/semantic")
+def update_semantic(request: UpdateSemantic, session: ToChange) -> Done:
     """Change what semantic memory uses."""
-    return _change(service.configuration, UpdateMemory(semantic_memory=request))
+    return _change(session.service.configuration, UpdateMemory(semantic_memory=request))
 
 
-@server_config_router.post("/resources/{kind}", status_code=201, dependencies=_MAY_CHANGE)
-def add_resource(kind: Kind, request: AddResource, service: context.TheService) -> ResourceTried:
+@server_config_router.post("/resources/{kind}", status_code=201)
+def add_resource(kind: Kind, request: AddResource, session: ToChange) -> ResourceTried:
     """Declare a model, and try it; one that cannot be loaded is kept, and told with the reason."""
     config = {name: value for name, value in request.config.items() if value is not None}
-    put = service.configuration.put_resource
+    put = session.service.configuration.put_resource
     return _tried(put(kind, request.name, request.provider, config))
 
 
-@server_config_router.post(
-    "/resources/{kind}/{name}/retry", dependencies=_MAY_CHANGE, responses=context.NOT_THERE
-)
-def retry_resource(kind: Kind, name: str, service: context.TheService) -> ResourceTried:
+@server_config_router.post("/resources/{kind}/{name}/retry", responses=context.NOT_THERE)
+def retry_resource(kind: Kind, name: str, session: ToChange) -> ResourceTried:
     """Load a model anew."""
-    return _tried(service.configuration.try_resource(kind, name))
+    return _tried(session.service.configuration.try_resource(kind, name))
 
 
-@server_config_router.delete(
-    "/resources/{kind}/{name}", dependencies=_MAY_CHANGE, responses=context.NOT_THERE
-)
-def delete_resource(kind: Kind, name: str, service: context.TheService) -> Done:
+@server_config_router.delete("/resources/{kind}/{name}", responses=context.NOT_THERE)
+def delete_resource(kind: Kind, name: str, session: ToChange) -> Done:
     """Take a model out that nothing uses."""
-    service.configuration.delete_resource(kind, name)
+    session.service.configuration.delete_resource(kind, name)
     return Done(message=f"{name} was taken out.")
 
 
-def _resources(configuration: Configuration, caller: Caller) -> Resources:
-    found = {kind: configuration.states(kind) for kind in RESOURCE_KINDS}
-    if caller.org is not None or not caller.may("admin"):
+def _resources(session: context.RouteSession) -> Resources:
+    found = {kind: session.service.configuration.states(kind) for kind in RESOURCE_KINDS}
+    if session.caller.org is not None or not session.caller.may("admin"):
         # Why a model cannot be loaded may name paths and addresses.
         found = {kind: [replace(each, error=None) for each in own] for kind, own in found.items()}
     return Resources(**found, databases=[ResourceState("lancedb", "lancedb")])
 
 
-def _episodic(configuration: Configuration, models: ServiceModels) -> EpisodicMemoryConfig:
+def _episodic(service: MemoryService) -> EpisodicMemoryConfig:
+    configuration, models = service.configuration, service.models
     value, chat = configuration.value, models.chat.name if models.chat else None
     switches = configuration.episodic(EpisodicSwitches())
     long_term = ("episodic_memory", "long_term_memory")
@@ -298,7 +294,8 @@ def _episodic(configuration: Configuration, models: ServiceModels) -> EpisodicMe
     )
 
 
-def _semantic(configuration: Configuration, models: ServiceModels) -> SemanticMemoryConfig:
+def _semantic(service: MemoryService) -> SemanticMemoryConfig:
+    configuration, models = service.configuration, service.models
     value, chat = configuration.value, models.chat.name if models.chat else None
     return SemanticMemoryConfig(
         enabled=configuration.has_semantic(),

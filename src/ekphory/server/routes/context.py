@@ -1,12 +1,14 @@
-"""What every endpoint gets: the service, the caller, and the statuses that it documents."""
+"""What every endpoint gets: a session of its caller, and the statuses that it documents."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
 from ekphory.catalog.access_keys import Rights
+from ekphory.memory import Memory
 from ekphory.server.auth import Caller
 from ekphory.server.options import Limits
 from ekphory.server.request_log import Metrics
@@ -39,61 +41,49 @@ ALREADY_THERE: dict[int | str, dict[str, Any]] = {
 }
 
 
-# Without `async` each of these would be sent to a thread of its own, which costs more than it does.
+@dataclass(frozen=True, slots=True)
+class RouteSession:
+    """Whoever asks, the right that is needed, and what answers, counts and limits."""
+
+    caller: Caller
+    needed: Rights
+    service: MemoryService
+    metrics: Metrics
+    limits: Limits
+
+    def place(self, request: InProject) -> Place:
+        """Return the project of a request; one that is named and only read must exist.
+
+        Raises:
+            NotPermitted: The key does not reach there, or not for this.
+            NotThere: There is no such project.
+        """
+        place = self.caller.place_of(request, self.needed)
+        if self.needed == "read" and request.model_fields_set & InProject.model_fields.keys():
+            self.service.get_project(place)
+        return place
+
+    def memory(self, request: InProject) -> Memory:
+        """Open a handle on the project of a request, likewise."""
+        return self.service.memory(self.place(request))
 
 
-async def _service(request: Request) -> MemoryService:
-    service: MemoryService = request.app.state.service
-    return service
-
-
-async def _caller(request: Request) -> Caller:
-    caller: Caller = request.state.caller
-    return caller
-
-
-def caller_with(needed: Rights) -> Any:  # noqa: ANN401  what FastAPI takes
+def begin_session(needed: Rights) -> Any:  # noqa: ANN401  what FastAPI takes
     """Return the dependency on a caller who has a right anywhere at all."""
 
-    async def check(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    # Without `async` it would be sent to a thread of its own, which costs more than it does.
+    async def begin(request: Request) -> RouteSession:
+        caller: Caller = request.state.caller
         caller.check_rights(needed)
-        return caller
+        state = request.app.state
+        return RouteSession(caller, needed, state.service, state.metrics, state.limits)
 
-    return Depends(check)
-
-
-async def _metrics(request: Request) -> Metrics:
-    metrics: Metrics = request.app.state.metrics
-    return metrics
+    return Depends(begin)
 
 
-async def _limits(request: Request) -> Limits:
-    limits: Limits = request.app.state.limits
-    return limits
-
-
-def existing_place(request: InProject, service: MemoryService, caller: Caller) -> Place:
-    """Return the project that a request reads; a request that names one must name one that exists.
-
-    Raises:
-        NotPermitted: The key does not reach there, or may not read.
-        NotThere: There is no such project.
-    """
-    place = caller.place_of(request, "read")
-    if request.model_fields_set & InProject.model_fields.keys():
-        service.get_project(place)
-    return place
-
-
-TheService = Annotated[MemoryService, Depends(_service)]
-_READER = caller_with("read")
-MAY_READ = (_READER,)
-"""Needed where a path acts for no project: the right to read anywhere at all."""
-TheReader = Annotated[Caller, _READER]
-"""Whoever may read anywhere at all; told before the request's body is looked at."""
-TheWriter = Annotated[Caller, caller_with("write")]
-"""Likewise, whoever may write."""
-TheAdmin = Annotated[Caller, caller_with("admin")]
-"""Likewise, whoever may make and remove projects."""
-TheMetrics = Annotated[Metrics, Depends(_metrics)]
-TheLimits = Annotated[Limits, Depends(_limits)]
+ToRead = Annotated[RouteSession, begin_session("read")]
+"""Of whoever may read anywhere at all; told before the request's body is looked at."""
+ToWrite = Annotated[RouteSession, begin_session("write")]
+"""Likewise, of whoever may write."""
+ToAdminister = Annotated[RouteSession, begin_session("admin")]
+"""Likewise, of whoever may make and remove projects."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from fastapi import Path as PathField
@@ -15,7 +16,6 @@ from fastapi.responses import FileResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from ekphory.agent_trace import RetrievalTrace
-from ekphory.catalog.access_keys import Rights
 from ekphory.catalog.database import NotPermitted, NotThere
 from ekphory.config import read_recorded
 from ekphory.prompting.block import estimate_tokens, format_age
@@ -23,21 +23,12 @@ from ekphory.recorded_searches import RecordedIn, Surface
 from ekphory.retrieval.presets import PRESETS
 from ekphory.search import SearchResult
 from ekphory.server import inspector
-from ekphory.server.auth import Caller
-from ekphory.server.routes.context import (
-    MAY_READ,
-    NOT_THERE,
-    REFUSALS,
-    TheMetrics,
-    TheReader,
-    TheService,
-    TheWriter,
-    existing_place,
-)
+from ekphory.server.routes.context import NOT_THERE, REFUSALS, RouteSession, ToRead, ToWrite
+from ekphory.server.routes.revisions import UndoneAnswer
 from ekphory.server.schemas.names import InProject, Moment, Wire
 from ekphory.service import inspection
 from ekphory.service.episodes import Selection, shown_metadata
-from ekphory.store.checks import examine
+from ekphory.store.checks import Finding, examine
 from ekphory.store.protocol import Order, StoreHealth
 from ekphory.types import (
     MemoryRecord,
@@ -314,12 +305,6 @@ class InspectUnsupersede(InProject):
     revision: Annotated[str, Field(min_length=1, max_length=100)]
 
 
-class UndoneAnswer(BaseModel):
-    """How many decisions were taken back."""
-
-    undone: int
-
-
 class InspectRecords(InProject):
     """Which recorded searches of a project are looked at."""
 
@@ -384,21 +369,11 @@ class ShownPreset(BaseModel):
     default: bool
 
 
-class ShownFinding(BaseModel):
-    """One thing that was looked at."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    subject: str
-    state: Literal["fine", "note", "repairable", "wanting"]
-    sentence: str
-
-
 class HealthAnswer(BaseModel):
     """The state of the whole store."""
 
     healthy: bool
-    findings: list[ShownFinding]
+    findings: list[Finding]
     numbers: dict[str, int | None]
 
 
@@ -469,7 +444,7 @@ def show_prompt(result: SearchResult, max_tokens: int, now: datetime) -> ShownPr
 
 def health_answer(health: StoreHealth) -> HealthAnswer:
     """Return the state of a store, judged."""
-    findings = [ShownFinding.model_validate(each) for each in examine(health)]
+    findings = list(examine(health))
     measured = asdict(health)
     return HealthAnswer(
         healthy=all(finding.state in ("fine", "note") for finding in findings),
@@ -494,23 +469,23 @@ def _show_agent(trace: RetrievalTrace) -> ShownAgent:
 inspect_router = APIRouter(prefix="/api/v2/inspect", tags=["Inspector"], responses=REFUSALS)
 
 
-@inspect_router.get("/presets", dependencies=MAY_READ)
-def list_presets(service: TheService) -> list[ShownPreset]:
+@inspect_router.get("/presets")
+def list_presets(session: ToRead) -> list[ShownPreset]:
     """List the presets that a search can name."""
     return [
-        ShownPreset(name=name, summary=each.summary, default=name == service.models.preset.name)
+        ShownPreset(
+            name=name, summary=each.summary, default=name == session.service.models.preset.name
+        )
         for name, each in PRESETS.items()
     ]
 
 
 @inspect_router.post("/search", responses=NOT_THERE)
-def inspect_search(
-    request: InspectSearch, service: TheService, caller: TheReader
-) -> InspectSearchAnswer:
+def inspect_search(request: InspectSearch, session: ToRead) -> InspectSearchAnswer:
     """Search a project, and tell every stage, every score and every hop. Nothing is kept."""
-    place = existing_place(request, service, caller)
+    place = session.place(request)
     settings = request.model_dump(include={"pools", "min_score", "now", "time", "agent_mode"})
-    examined = service.inspection.search(
+    examined = session.service.inspection.search(
         place,
         request.query,
         preset=request.preset,
@@ -525,18 +500,16 @@ def inspect_search(
 
 
 @inspect_router.post("/outline", responses=NOT_THERE)
-def inspect_outline(
-    request: InspectOutline, service: TheService, caller: TheReader
-) -> inspection.OutlineAnswer:
+def inspect_outline(request: InspectOutline, session: ToRead) -> inspection.OutlineAnswer:
     """Count a project's memories by pool, type, importance and time."""
-    place = existing_place(request, service, caller)
-    return service.inspection.outline(place, _selection(request))
+    place = session.place(request)
+    return session.service.inspection.outline(place, _selection(request))
 
 
 @inspect_router.post("/memories", responses=NOT_THERE)
-def inspect_memories(request: InspectPage, service: TheService, caller: TheReader) -> PageAnswer:
+def inspect_memories(request: InspectPage, session: ToRead) -> PageAnswer:
     """Read a page of a project's memories with all their fields."""
-    with service.memory(existing_place(request, service, caller)) as memory:
+    with session.memory(request) as memory:
         found = memory.list(
             filter=_selection(request).condition(),
             limit=request.page_size,
@@ -547,55 +520,52 @@ def inspect_memories(request: InspectPage, service: TheService, caller: TheReade
 
 
 @inspect_router.post("/around", responses=NOT_THERE)
-def inspect_around(request: InspectAround, service: TheService, caller: TheReader) -> PageAnswer:
+def inspect_around(request: InspectAround, session: ToRead) -> PageAnswer:
     """Read a memory with what was said before and after it in its session."""
-    place = existing_place(request, service, caller)
+    place = session.place(request)
     return _page(
-        service.inspection.around(place, request.id, before=request.before, after=request.after)
+        session.service.inspection.around(
+            place, request.id, before=request.before, after=request.after
+        )
     )
 
 
 @inspect_router.post("/history", responses=NOT_THERE)
-def inspect_history(request: InspectMemory, service: TheService, caller: TheReader) -> PageAnswer:
+def inspect_history(request: InspectMemory, session: ToRead) -> PageAnswer:
     """Read a memory and its earlier versions, the newest first."""
-    with service.memory(existing_place(request, service, caller)) as memory:
+    with session.memory(request) as memory:
         return _page(memory.history(request.id))
 
 
 @inspect_router.post("/update", responses=NOT_THERE)
-def update_memory(request: InspectUpdate, service: TheService, caller: TheWriter) -> ShownMemory:
+def update_memory(request: InspectUpdate, session: ToWrite) -> ShownMemory:
     """Replace fields of a memory; its earlier version is kept as history."""
     changes = request.model_dump(exclude=_NAMING, exclude_none=True)
-    with service.memory(caller.place_of(request, "write")) as memory:
+    with session.memory(request) as memory:
         return show_memory(memory.update(request.id, **changes), now_utc())
 
 
 @inspect_router.post("/forget", responses=NOT_THERE)
-def forget_memory(
-    request: InspectForget, service: TheService, caller: TheWriter
-) -> ForgottenAnswer:
+def forget_memory(request: InspectForget, session: ToWrite) -> ForgottenAnswer:
     """Forget a memory with its history. Without `purge` the answer takes it back."""
-    place = caller.place_of(request, "write")
-    undo = service.inspection.forget(place, request.id, purge=request.purge)
-    service.projects.ensure(*place.owner)  # it stays when its last memory goes
+    place = session.place(request)
+    undo = session.service.inspection.forget(place, request.id, purge=request.purge)
+    session.service.projects.ensure(*place.owner)  # it stays when its last memory goes
     return ForgottenAnswer(undo=undo)
 
 
 @inspect_router.post("/take_back")
-def take_back(request: InspectTakeBack, service: TheService, caller: TheWriter) -> MemoryAnswer:
+def take_back(request: InspectTakeBack, session: ToWrite) -> MemoryAnswer:
     """Undo a `forget`."""
-    place = caller.place_of(request, "write")
-    return MemoryAnswer(id=service.inspection.take_back(place, request.undo))
+    place = session.place(request)
+    return MemoryAnswer(id=session.service.inspection.take_back(place, request.undo))
 
 
 @inspect_router.post("/revisions", responses=NOT_THERE)
-def list_revisions(
-    request: InspectRevisions, service: TheService, caller: TheReader
-) -> RevisionsAnswer:
+def list_revisions(request: InspectRevisions, session: ToRead) -> RevisionsAnswer:
     """List which memories supersede which, and what waits for somebody to look."""
-    place = existing_place(request, service, caller)
     now = now_utc()
-    with service.memory(place) as memory:
+    with session.memory(request) as memory:
         decided = memory.revisions(limit=request.limit)
     return RevisionsAnswer(
         revisions=[
@@ -610,41 +580,39 @@ def list_revisions(
 
 
 @inspect_router.post("/supersede", responses=NOT_THERE)
-def supersede_memory(request: InspectSupersede, service: TheService, caller: TheWriter) -> Revision:
+def supersede_memory(request: InspectSupersede, session: ToWrite) -> Revision:
     """Note that one memory takes the place of another; both are kept."""
-    with service.memory(caller.place_of(request, "write")) as memory:
+    with session.memory(request) as memory:
         return memory.supersede(request.old, by=request.by, kind=request.kind)
 
 
 @inspect_router.post("/unsupersede", responses=NOT_THERE)
-def take_revision_back(
-    request: InspectUnsupersede, service: TheService, caller: TheWriter
-) -> UndoneAnswer:
+def take_revision_back(request: InspectUnsupersede, session: ToWrite) -> UndoneAnswer:
     """Take back a decision, or set a conflict aside."""
-    with service.memory(caller.place_of(request, "write")) as memory:
+    with session.memory(request) as memory:
         return UndoneAnswer(undone=memory.unsupersede(revision=request.revision))
 
 
-@inspect_router.post("/searches")
-def list_searches(
-    request: InspectRecordPage, service: TheService, caller: TheReader
-) -> RecordsAnswer:
+@inspect_router.post("/searches", responses=NOT_THERE)
+def list_searches(request: InspectRecordPage, session: ToRead) -> RecordsAnswer:
     """List a page of the searches that were recorded in a project."""
-    which = _recorded_in(request, caller, "read")
-    total, found = service.recorded(which).page(
+    which = _recorded_in(request, session)
+    records = session.service.handles.recorded(which)
+    total, found = records.page(
         which, limit=request.page_size, offset=request.page_size * request.page_num
     )
+    # A scope that names nothing is searched, and recorded, whatever projects there are.
+    if not total and not records.page(replace(which, **_ANY_RECORD), limit=1, offset=0)[0]:
+        session.place(request)
     shown = [ShownRecord.model_validate(each) for each in found]
     return RecordsAnswer(kept=read_recorded(), total=total, searches=shown)
 
 
 @inspect_router.post("/searches/get", responses=NOT_THERE)
-def get_search(
-    request: InspectRecord, service: TheService, caller: TheReader
-) -> InspectSearchAnswer:
+def get_search(request: InspectRecord, session: ToRead) -> InspectSearchAnswer:
     """Read a recorded search as it was, with those of its hits that are still there."""
-    which = _recorded_in(request, caller, "read")
-    record, examined = service.inspection.recorded(which, request.number)
+    which = _recorded_in(request, session)
+    record, examined = session.service.inspection.recorded(which, request.number)
     answer = search_answer(examined, record.query)
     answer.recorded = ShownRecord.model_validate(record)
     names = ("k", "min_score", "time", "now", "pools", "filter", "agent_mode")
@@ -653,35 +621,33 @@ def get_search(
 
 
 @inspect_router.post("/searches/clear")
-def clear_searches(
-    request: InspectRecords, service: TheService, caller: TheWriter
-) -> ClearedAnswer:
+def clear_searches(request: InspectRecords, session: ToWrite) -> ClearedAnswer:
     """Remove recorded searches of a project for good."""
-    which = _recorded_in(request, caller, "write")
-    return ClearedAnswer(cleared=service.recorded(which).clear(which))
+    which = _recorded_in(request, session)
+    return ClearedAnswer(cleared=session.service.handles.recorded(which).clear(which))
 
 
 @inspect_router.get("/growth")
-def inspect_growth(service: TheService, caller: TheReader) -> inspection.GrowthAnswer:
+def inspect_growth(session: ToRead) -> inspection.GrowthAnswer:
     """Count the memories that the key reaches by when they were written."""
-    return service.inspection.growth(caller.org, caller.project)
+    return session.service.inspection.growth(session.caller.org, session.caller.project)
 
 
-@inspect_router.get("/latency", dependencies=MAY_READ)
-def inspect_latency(measured: TheMetrics) -> LatencyAnswer:
+@inspect_router.get("/latency")
+def inspect_latency(session: ToRead) -> LatencyAnswer:
     """Say how long the answers of the last hour took, by minute."""
-    return LatencyAnswer(minutes=[ShownMinute(**each) for each in measured.last_hour()])
+    return LatencyAnswer(minutes=[ShownMinute(**each) for each in session.metrics.last_hour()])
 
 
 @inspect_router.get("/health")
-def inspect_health(service: TheService, caller: TheReader) -> HealthAnswer:
+def inspect_health(session: ToRead) -> HealthAnswer:
     """Judge the whole store, as `ekphory doctor` does. For keys that are bound to nothing."""
-    if caller.org is not None:
+    if session.caller.org is not None:
         raise NotPermitted(
             "The store's health is about all projects, and the key is bound to one organisation "
             "or project. Use a key that is bound to nothing."
         )
-    return health_answer(service.health())
+    return health_answer(session.service.handles.health())
 
 
 def _page(records: Sequence[MemoryRecord]) -> PageAnswer:
@@ -689,14 +655,17 @@ def _page(records: Sequence[MemoryRecord]) -> PageAnswer:
     return PageAnswer(memories=[show_memory(record, now) for record in records])
 
 
-def _recorded_in(request: InProject, caller: Caller, needed: Rights) -> RecordedIn:
-    place = caller.place_of(request, needed)
-    names = {"text", "surface", "preset"} & set(type(request).model_fields)
+_ANY_RECORD: dict[str, Any] = {"text": "", "surface": None, "preset": None}
+
+
+def _recorded_in(request: InProject, session: RouteSession) -> RecordedIn:
+    place = session.caller.place_of(request, session.needed)
+    names = _ANY_RECORD.keys() & type(request).model_fields.keys()
     # A search of a scope that names no organisation may have shown any of them.
     return RecordedIn(
         org=place.org,
         project=place.project,
-        unbound=caller.org is None,
+        unbound=session.caller.org is None,
         **request.model_dump(include=names),
     )
 
@@ -708,34 +677,11 @@ def _selection(request: InspectOutline) -> Selection:
 # The page and its files, which anybody may load: they hold nothing of the store.
 
 _FOLDER = Path(inspector.__file__).parent
-_MEDIA_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
+_SERVED = tomllib.loads((_FOLDER / "served.toml").read_text("utf-8"))
+_MEDIA_TYPES: dict[str, str] = _SERVED["media_types"]
 _FILES = {path.name: path for path in _FOLDER.rglob("*") if path.suffix in _MEDIA_TYPES}
-_POLICY = {
-    "default-src": "'none'",
-    "script-src": "'self'",
-    "style-src": "'self'",
-    "img-src": "'self'",
-    "connect-src": "'self'",
-    "base-uri": "'none'",
-    "form-action": "'none'",
-    "frame-ancestors": "'none'",
-    # No text can become markup, whatever the scripts do.
-    "require-trusted-types-for": "'script'",
-    "trusted-types": "'none'",
-}
-_HEADERS = {
-    "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in _POLICY.items()),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    # Asked for anew after every upgrade; unchanged files are not sent again.
-    "Cache-Control": "no-cache",
-}
+_POLICY = "; ".join(f"{name} {value}" for name, value in _SERVED["policy"].items())
+_HEADERS = {"Content-Security-Policy": _POLICY, **_SERVED["headers"]}
 
 inspector_page_router = APIRouter(include_in_schema=False)
 

@@ -15,12 +15,10 @@ from ekphory.server.routes.context import (
     ALREADY_THERE,
     NOT_THERE,
     REFUSALS,
-    TheAdmin,
-    TheMetrics,
-    TheReader,
-    TheService,
-    TheWriter,
-    existing_place,
+    RouteSession,
+    ToAdminister,
+    ToRead,
+    ToWrite,
 )
 from ekphory.server.schemas.names import (
     IdOrEmpty,
@@ -59,7 +57,7 @@ class ProjectConfig(BaseModel):
     )
 
 
-class ProjectName(Wire):
+class ProjectName(InProject):
     """Names a project."""
 
     org_id: Annotated[Name, Field(examples=["home"])]
@@ -194,18 +192,21 @@ class SearchMemories(InProject):
     """Whether the answer tells what the search did."""
 
 
-class FoundEpisode(BaseModel):
-    """An episode that a search found."""
-
+class _ShownEpisode(BaseModel):
     uid: str
-    score: float | None = None
     content: str
     producer_id: str
     producer_role: str
     produced_for_id: str | None = None
     episode_type: EpisodeType = "message"
-    metadata: dict[str, str] | None = None
     created_at: datetime
+
+
+class FoundEpisode(_ShownEpisode):
+    """An episode that a search found."""
+
+    score: float | None = None
+    metadata: dict[str, str] | None = None
 
 
 class LongTermMemory(BaseModel):
@@ -275,18 +276,11 @@ class ListMemories(InProject):
     type: MemoryKind | None = None
 
 
-class ListedEpisode(BaseModel):
+class ListedEpisode(_ShownEpisode):
     """An episode as it is kept."""
 
-    uid: str
-    content: str
     session_key: str
-    created_at: datetime
-    producer_id: str
-    producer_role: str
-    produced_for_id: str | None = None
     sequence_num: int = 0
-    episode_type: EpisodeType = "message"
     content_type: Literal["string"] = "string"
     filterable_metadata: dict[str, str]
     metadata: dict[str, str]
@@ -426,14 +420,12 @@ memories_router = APIRouter(prefix="/api/v2", tags=["Memories"], responses=REFUS
 
 
 @memories_router.post("/memories")
-def add_memories(
-    request: AddMemories, service: TheService, caller: TheWriter, metrics: TheMetrics
-) -> AddedMemories:
+def add_memories(request: AddMemories, session: ToWrite) -> AddedMemories:
     """Remember messages; on return they are durable. Makes the project, if need be."""
-    place = caller.place_of(request, "write")
-    service.ensure_project(place)
+    place = session.place(request)
+    session.service.ensure_project(place)
     kinds = set(request.types)
-    ids = service.episodes.add(
+    ids = session.service.episodes.add(
         place,
         [
             Said(at=message.timestamp, **message.model_dump(exclude={"timestamp", "episode_type"}))
@@ -442,22 +434,20 @@ def add_memories(
         # Said to be of one kind only; else the embedder predicts it.
         kind=request.types[0] if len(kinds) == 1 else None,
     )
-    metrics.added.inc(len(ids))
+    session.metrics.added.inc(len(ids))
     if not kinds or "semantic" in kinds:
-        service.extraction.learn_from(place, ids)
-    return AddedMemories(results=[AddedMemory(uid=each) for each in service.uids.shown(place, ids)])
+        session.service.extraction.learn_from(place, ids)
+    return AddedMemories(
+        results=[AddedMemory(uid=each) for each in session.service.uids.shown(place, ids)]
+    )
 
 
 @memories_router.post("/memories/search", response_model=SearchAnswer, responses=NOT_THERE)
 def search_memories(
-    request: SearchMemories,
-    service: TheService,
-    caller: TheReader,
-    metrics: TheMetrics,
-    trace_wanted: TraceWanted = False,
+    request: SearchMemories, session: ToRead, trace_wanted: TraceWanted = False
 ) -> Response:
     """Find what answers a question. The header X-Trace-ID names the trace of the search."""
-    place = existing_place(request, service, caller)
+    place = session.place(request)
     threshold = request.score_threshold
     query = EpisodeQuery(
         text=request.query,
@@ -468,72 +458,70 @@ def search_memories(
         expand=request.expand_context,
         agent_mode=request.agent_mode,
     )
-    found = service.search(
+    found = session.service.search(
         place, query, kinds=request.types or KINDS, set_metadata=request.set_metadata
     )
     for search in found.trace["searches"]:
         for stage in search["stages"]:
-            metrics.stage(stage["name"], stage["milliseconds"])
+            session.metrics.stage(stage["name"], stage["milliseconds"])
     content = SearchContent()
     if found.episodes is not None:
-        content.episodic_memory = found_episodes(found.episodes, place, service.uids)
+        content.episodic_memory = found_episodes(found.episodes, place, session.service.uids)
     if found.features is not None:
-        content.semantic_memory = cited_features(found.features, place, service.uids)
+        content.semantic_memory = cited_features(found.features, place, session.service.uids)
     if request.retrieval_trace or trace_wanted:
         content.retrieval_trace = dict(found.trace)
-    answer = SearchAnswer(content=content, hint=_hint(service, place, found))
+    answer = SearchAnswer(content=content, hint=_hint(session.service, place, found))
     return _write_answer(answer, {TRACE_ID: found.trace["trace_id"]})
 
 
 @memories_router.post("/memories/list", response_model=ListAnswer, responses=NOT_THERE)
-def list_memories(request: ListMemories, service: TheService, caller: TheReader) -> Response:
+def list_memories(request: ListMemories, session: ToRead) -> Response:
     """List a page of episodes in the order in which they were said, and of features."""
-    place = existing_place(request, service, caller)
+    place = session.place(request)
     kinds = KINDS if request.type is None else (request.type,)
     limit, offset = request.page_size, request.page_size * request.page_num
     content = ListContent()
     if "episodic" in kinds:
-        records = service.episodes.page(place, request.filter, limit=limit, offset=offset)
-        content.episodic_memory = listed_episodes(records, place, service.uids)
+        records = session.service.episodes.page(place, request.filter, limit=limit, offset=offset)
+        content.episodic_memory = listed_episodes(records, place, session.service.uids)
     if "semantic" in kinds:
-        features = service.features.page(
+        features = session.service.features.page(
             place,
             limit=limit,
             offset=offset,
             condition=request.filter,
             set_metadata=request.set_metadata,
         )
-        content.semantic_memory = cited_features(features, place, service.uids)
+        content.semantic_memory = cited_features(features, place, session.service.uids)
     is_empty = not content.episodic_memory and not content.semantic_memory
-    hint = _hint_at_nothing(service, place) if is_empty else None
+    hint = _hint_at_nothing(session.service, place) if is_empty else None
     return _write_answer(ListAnswer(content=content, hint=hint))
 
 
 @memories_router.post(
     "/memories/episodic/delete", status_code=204, responses=NOT_THERE, response_class=Response
 )
-def delete_episodic(request: DeleteEpisodes, service: TheService, caller: TheWriter) -> None:
+def delete_episodic(request: DeleteEpisodes, session: ToWrite) -> None:
     """Forget episodes: all that are named, or none where one of them is not there."""
-    place = caller.place_of(request, "write")
-    service.episodes.delete(place, service.uids.stored(place, request.episodic_ids))
-    service.ensure_project(place)  # it stays when its last memory goes
+    place = session.place(request)
+    session.service.episodes.delete(place, session.service.uids.stored(place, request.episodic_ids))
+    session.service.ensure_project(place)  # it stays when its last memory goes
 
 
 @memories_router.post(
     "/memories/semantic/delete", status_code=204, responses=NOT_THERE, response_class=Response
 )
-def delete_semantic(request: DeleteFeatures, service: TheService, caller: TheWriter) -> None:
+def delete_semantic(request: DeleteFeatures, session: ToWrite) -> None:
     """Forget features: all that are named, or none where one of them is not there."""
-    service.features.delete(caller.place_of(request, "write"), request.semantic_ids)
+    session.service.features.delete(session.place(request), request.semantic_ids)
 
 
 @memories_router.get("/traces/{trace_id}", responses=NOT_THERE)
-def get_trace(
-    trace_id: Annotated[str, Path(max_length=100)], service: TheService, caller: TheReader
-) -> dict[str, Any]:
+def get_trace(trace_id: Annotated[str, Path(max_length=100)], session: ToRead) -> dict[str, Any]:
     """Read what an earlier search did."""
-    found = service.trace(trace_id)
-    if not caller.may_see(found.org, found.project):
+    found = session.service.traces.get(trace_id)
+    if not session.caller.may_see(found.org, found.project):
         # Told like one that is not there, so that nobody learns of other projects.
         raise NotThere("Trace does not exist")
     names = {"org_id": found.org, "project_id": found.project, "created_at": found.created_at}
@@ -574,43 +562,40 @@ projects_router = APIRouter(prefix="/api/v2/projects", tags=["Projects"], respon
 
 
 @projects_router.post("", status_code=201, responses=ALREADY_THERE)
-def create_project(request: CreateProject, service: TheService, caller: TheWriter) -> ProjectAnswer:
+def create_project(request: CreateProject, session: ToWrite) -> ProjectAnswer:
     """Make a project. Adding memories makes one too, where there is none of that name."""
-    place = caller.place(request.org_id, request.project_id, "write")
-    config = request.config.model_dump()
-    project = Project(place.org, place.project, request.description, config)
-    return _show_project(service.create_project(project))
+    owner = session.place(request).owner
+    project = Project(*owner, request.description, request.config.model_dump())
+    return _show_project(session.service.create_project(project))
 
 
 @projects_router.post("/get", responses=NOT_THERE)
-def get_project(request: ProjectName, service: TheService, caller: TheReader) -> ProjectAnswer:
+def get_project(request: ProjectName, session: ToRead) -> ProjectAnswer:
     """Read a project."""
-    place = caller.place(request.org_id, request.project_id, "read")
-    return _show_project(service.get_project(place))
+    return _show_project(session.service.get_project(session.place(request)))
 
 
 @projects_router.post("/list")
-def list_projects(service: TheService, caller: TheReader) -> list[dict[str, str]]:
+def list_projects(session: ToRead) -> list[dict[str, str]]:
     """List the projects that the key reaches."""
     return [
         {"org_id": each.org, "project_id": each.project}
-        for each in service.list_projects()
-        if caller.may_see(each.org, each.project)
+        for each in session.service.list_projects()
+        if session.caller.may_see(each.org, each.project)
     ]
 
 
 @projects_router.post("/delete", status_code=204, responses=NOT_THERE, response_class=Response)
-def delete_project(request: ProjectName, service: TheService, caller: TheAdmin) -> None:
+def delete_project(request: ProjectName, session: ToAdminister) -> None:
     """Forget a project with all of its memories, features, sets and traces."""
-    service.delete_project(caller.place(request.org_id, request.project_id, "admin"))
+    session.service.delete_project(session.place(request))
 
 
 @projects_router.post("/episode_count/get", responses=NOT_THERE, response_model_exclude_none=True)
-def get_episode_count(request: ProjectName, service: TheService, caller: TheReader) -> EpisodeCount:
+def get_episode_count(request: ProjectName, session: ToRead) -> EpisodeCount:
     """Count the episodes of a project."""
-    place = caller.place(request.org_id, request.project_id, "read")
-    service.get_project(place)
-    count = service.episodes.count(place)
+    place = session.place(request)
+    count = session.service.episodes.count(place)
     return EpisodeCount(count=count, hint=None if count else _NOTHING_YET.format(place))
 
 
@@ -639,47 +624,42 @@ _SWITCHES = {
 
 
 @episodic_config_router.post("/config/get")
-def get_config(request: InProject, service: TheService, caller: TheReader) -> EpisodicConfig:
+def get_config(request: InProject, session: ToRead) -> EpisodicConfig:
     """Read which parts are in use."""
-    switches = _switches(service, existing_place(request, service, caller))
+    switches = _switches(request, session)
     return EpisodicConfig(**{wire: getattr(switches, own) for wire, own in _SWITCHES.items()})
 
 
 @episodic_config_router.post("/config", status_code=204, response_class=Response)
-def configure(request: ConfigureEpisodic, service: TheService, caller: TheWriter) -> None:
+def configure(request: ConfigureEpisodic, session: ToWrite) -> None:
     """Switch parts on or off; what is said is kept all the same."""
-    place = caller.place_of(request, "write")
     changes = {own: getattr(request, wire) for wire, own in _SWITCHES.items()}
-    service.switch_parts(place, changes)
+    session.service.switch_parts(session.place(request), changes)
 
 
 @episodic_config_router.post("/short_term/config/get")
-def get_short_term(request: InProject, service: TheService, caller: TheReader) -> PartConfig:
+def get_short_term(request: InProject, session: ToRead) -> PartConfig:
     """Read whether the newest messages come with every search."""
-    switches = _switches(service, existing_place(request, service, caller))
-    return PartConfig(enabled=switches.short_term)
+    return PartConfig(enabled=_switches(request, session).short_term)
 
 
 @episodic_config_router.post("/short_term/config", status_code=204, response_class=Response)
-def configure_short_term(request: ConfigurePart, service: TheService, caller: TheWriter) -> None:
+def configure_short_term(request: ConfigurePart, session: ToWrite) -> None:
     """Say whether the newest messages come with every search."""
-    place = caller.place_of(request, "write")
-    service.switch_parts(place, {"short_term": request.enabled})
+    session.service.switch_parts(session.place(request), {"short_term": request.enabled})
 
 
 @episodic_config_router.post("/long_term/config/get")
-def get_long_term(request: InProject, service: TheService, caller: TheReader) -> PartConfig:
+def get_long_term(request: InProject, session: ToRead) -> PartConfig:
     """Read whether what answers a query is looked for."""
-    switches = _switches(service, existing_place(request, service, caller))
-    return PartConfig(enabled=switches.long_term)
+    return PartConfig(enabled=_switches(request, session).long_term)
 
 
 @episodic_config_router.post("/long_term/config", status_code=204, response_class=Response)
-def configure_long_term(request: ConfigurePart, service: TheService, caller: TheWriter) -> None:
+def configure_long_term(request: ConfigurePart, session: ToWrite) -> None:
     """Say whether what answers a query is looked for."""
-    place = caller.place_of(request, "write")
-    service.switch_parts(place, {"long_term": request.enabled})
+    session.service.switch_parts(session.place(request), {"long_term": request.enabled})
 
 
-def _switches(service: MemoryService, place: Place) -> EpisodicSwitches:
-    return service.get_project(place).switches
+def _switches(request: InProject, session: RouteSession) -> EpisodicSwitches:
+    return session.service.get_project(session.place(request)).switches

@@ -6,8 +6,7 @@ import base64
 import json
 import math
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -19,10 +18,9 @@ from ekphory.errors import InvalidInput
 from ekphory.models.reranker import RerankPassage, RerankQuery
 from ekphory.prompting.block import estimate_tokens
 from ekphory.server.errors import TooLarge
-from ekphory.server.options import Limits
-from ekphory.server.routes.context import MAY_READ, MODEL_REFUSALS, TheLimits, TheService
+from ekphory.server.routes.context import MODEL_REFUSALS, RouteSession, ToRead
 from ekphory.server.schemas.names import Moment, Wire
-from ekphory.service.handles import Purpose, ServiceModels, shorten_vectors
+from ekphory.service.handles import Purpose, shorten_vectors
 from ekphory.types import MemoryType, now_utc
 
 # Reranking on the wire: what Cohere, Jina, vLLM, Infinity, TEI and Memos have, in one.
@@ -163,11 +161,6 @@ class TeiResult(BaseModel):
     index: int
     score: float
     text: str | None = None
-
-
-def epoch(moment: datetime) -> int:
-    """Return whole seconds since 1970."""
-    return int(moment.timestamp())
 
 
 # Embeddings and models on the wire, as OpenAI has them.
@@ -332,19 +325,16 @@ _NEARLY = 1e-7
 """Log-odds are those of a probability at least so far from 0 and 1, so that they are finite."""
 
 
-@rerank_router.post("/rerank", response_model=RerankAnswers, dependencies=MAY_READ)
-@rerank_router.post("/v1/rerank", response_model=RerankAnswers, dependencies=MAY_READ)
-@rerank_router.post("/v2/rerank", response_model=RerankAnswers, dependencies=MAY_READ)
-@rerank_router.post("/api/openmem/v1/rerank", response_model=RerankAnswers, dependencies=MAY_READ)
-def rerank(request: RerankRequest, service: TheService, limits: TheLimits) -> Response:
+@rerank_router.post("/rerank", response_model=RerankAnswers)
+@rerank_router.post("/v1/rerank", response_model=RerankAnswers)
+@rerank_router.post("/v2/rerank", response_model=RerankAnswers)
+@rerank_router.post("/api/openmem/v1/rerank", response_model=RerankAnswers)
+def rerank(request: RerankRequest, session: ToRead) -> Response:
     """Order documents by how well they answer a query; with `texts` the answer is TEI's."""
     passages = request.passages
-    if len(passages) > limits.documents:
-        raise TooLarge(
-            f"{len(passages):,} documents are more than {limits.documents:,}. Send less at a time."
-        )
+    _check_number(passages, session.limits.documents, "documents")
     query = RerankQuery(request.query, tuple(request.context), request.now, request.instruction)
-    scores = service.models.rerank(query, passages)
+    scores = session.service.models.rerank(query, passages)
     order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
     best = [(place, _scale(scores[place], request)) for place in order[: request.top_n or None]]
     if request.texts:
@@ -362,8 +352,8 @@ def rerank(request: RerankRequest, service: TheService, limits: TheLimits) -> Re
     tokens = sum(map(estimate_tokens, (query.text, *(each.text for each in passages))))
     answer = RerankAnswer(
         id=uuid.uuid4().hex,
-        created=epoch(now_utc()),
-        model=service.models.reranker_name,
+        created=int(now_utc().timestamp()),
+        model=session.service.models.reranker_name,
         results=[
             RerankResult(
                 index=place,
@@ -375,6 +365,11 @@ def rerank(request: RerankRequest, service: TheService, limits: TheLimits) -> Re
         usage=Usage(prompt_tokens=tokens, total_tokens=tokens),
     )
     return _write_answer(answer)
+
+
+def _check_number(given: Sequence[object], most: int, what: str) -> None:
+    if len(given) > most:
+        raise TooLarge(f"{len(given):,} {what} are more than {most:,}. Send less at a time.")
 
 
 def _write_answer(answer: RerankAnswers) -> Response:
@@ -396,14 +391,14 @@ FloatVector = NDArray[np.float32]
 embeddings_router = APIRouter(tags=["Embeddings"], responses=MODEL_REFUSALS)
 
 
-@embeddings_router.post("/v1/embeddings", dependencies=MAY_READ, response_model=EmbeddingAnswer)
-def embed(request: EmbeddingRequest, service: TheService, limits: TheLimits) -> Response:
+@embeddings_router.post("/v1/embeddings", response_model=EmbeddingAnswer)
+def embed(request: EmbeddingRequest, session: ToRead) -> Response:
     """Embed texts; the answer says what they were embedded as."""
-    vectors = _embed(request, service.models, limits)
+    vectors = _embed(request, session)
     tokens = sum(map(estimate_tokens, request.texts))
     answer = EmbeddingAnswer(
         data=[],
-        model=service.models.embedder_name,
+        model=session.service.models.embedder_name,
         usage=Usage(prompt_tokens=tokens, total_tokens=tokens),
         input_type=request.purpose,
     )
@@ -414,12 +409,10 @@ def embed(request: EmbeddingRequest, service: TheService, limits: TheLimits) -> 
     return Response(_encode_vector(answer, found), media_type="application/json")
 
 
-@embeddings_router.post("/v2/embed", dependencies=MAY_READ, response_model=CohereEmbeddingAnswer)
-def embed_by_type(
-    request: CohereEmbeddingRequest, service: TheService, limits: TheLimits
-) -> Response:
+@embeddings_router.post("/v2/embed", response_model=CohereEmbeddingAnswer)
+def embed_by_type(request: CohereEmbeddingRequest, session: ToRead) -> Response:
     """Embed texts, as numbers of each type that is asked for."""
-    vectors = _embed(request, service.models, limits)
+    vectors = _embed(request, session)
     answer = CohereEmbeddingAnswer(id=uuid.uuid4().hex, embeddings={}, texts=request.texts)
     before, _, after = answer.model_dump_json().partition('"embeddings":{}')
     written = [
@@ -431,11 +424,11 @@ def embed_by_type(
 
 
 def _embed(
-    request: EmbeddingRequest | CohereEmbeddingRequest, models: ServiceModels, limits: Limits
+    request: EmbeddingRequest | CohereEmbeddingRequest, session: RouteSession
 ) -> FloatVector:
-    count, there = len(request.texts), models.embedder.identity.dimension
-    if count > limits.batch:
-        raise TooLarge(f"{count:,} texts are more than {limits.batch:,}. Send less at a time.")
+    models = session.service.models
+    there = models.embedder.identity.dimension
+    _check_number(request.texts, session.limits.batch, "texts")
     wanted = request.dimensions or there
     if wanted > there:
         raise InvalidInput("dimensions", wanted, f"the model has {there}", "Give as many at most")
@@ -443,12 +436,12 @@ def _embed(
     return vectors if wanted == there else shorten_vectors(vectors, wanted)
 
 
-@embeddings_router.get("/v1/models", dependencies=MAY_READ)
-def list_models(service: TheService) -> Models:
+@embeddings_router.get("/v1/models")
+def list_models(session: ToRead) -> Models:
     """List the models that the server has."""
-    found = [Model(id=service.models.embedder_name, kind="embedding")]
-    if service.models.reranker is not None:
-        found.append(Model(id=service.models.reranker_name, kind="reranking"))
+    found = [Model(id=session.service.models.embedder_name, kind="embedding")]
+    if session.service.models.reranker is not None:
+        found.append(Model(id=session.service.models.reranker_name, kind="reranking"))
     return Models(data=found)
 
 

@@ -10,17 +10,9 @@ from typing import Annotated, Any, Literal, Self
 from fastapi import APIRouter
 from pydantic import BaseModel, Field, model_validator
 
-from ekphory.capture import CaptureReport
 from ekphory.models.captures import EntityKind, MessageClass
-from ekphory.revise import ProfileEntry, State
-from ekphory.server.routes.context import (
-    NOT_THERE,
-    REFUSALS,
-    TheReader,
-    TheService,
-    TheWriter,
-    existing_place,
-)
+from ekphory.revise import ProfileEntry
+from ekphory.server.routes.context import NOT_THERE, REFUSALS, ToRead, ToWrite
 from ekphory.server.routes.memories import MOST_RESULTS
 from ekphory.server.schemas.names import IdOrEmpty, InProject, Moment, Wire
 from ekphory.service.episodes import Uids
@@ -44,7 +36,9 @@ class SaidMessage(BaseModel):
 class Capture(InProject):
     """A dialogue, of which what is worth remembering is kept."""
 
-    messages: Annotated[list[SaidMessage], Field(max_length=_MOST_MESSAGES, fail_fast=True)]
+    messages: Annotated[
+        list[SaidMessage], Field(min_length=1, max_length=_MOST_MESSAGES, fail_fast=True)
+    ]
     session: str | None = None
     source: str | None = None
     labels: Annotated[tuple[str, ...], Field(max_length=100)] = ()
@@ -83,26 +77,6 @@ class CaptureAnswer(BaseModel):
     steering: list[int]
     added: int
     """How many of the memories are new."""
-
-
-def show_capture(report: CaptureReport, place: Place, uids: Uids) -> CaptureAnswer:
-    """Return what was captured with the memories' ids as the project shows them."""
-    shown = uids.shown(place, [each.id for each in report.kept])
-    return CaptureAnswer(
-        kept=[
-            ShownCaptured(uid=uid, **asdict(each))
-            for each, uid in zip(report.kept, shown, strict=True)
-        ],
-        dropped=list(report.dropped),
-        redactions=report.redactions,
-        steering=list(report.steering),
-        added=report.added,
-    )
-
-
-def read_said(messages: Sequence[SaidMessage]) -> list[dict[str, Any]]:
-    """Return messages in the form that a capture takes."""
-    return [each.model_dump(exclude_none=True) for each in messages]
 
 
 # Revisions, states and profiles on the wire.
@@ -177,7 +151,7 @@ class ConflictsAnswer(BaseModel):
     conflicts: list[Revision]
 
 
-class Undone(BaseModel):
+class UndoneAnswer(BaseModel):
     """How many decisions were taken back."""
 
     undone: int
@@ -220,45 +194,33 @@ def show_revisions(revisions: Sequence[Revision], place: Place, uids: Uids) -> l
     ]
 
 
-def show_states(states: Sequence[State], place: Place, uids: Uids) -> list[StateAnswer]:
-    """Return states likewise."""
-    shown = uids.shown(place, [state.memory.id for state in states])
-    return [
-        StateAnswer(
-            uid=uid,
-            text=state.memory.text,
-            since=state.since,
-            until=state.until,
-            revision=state.revision,
-        )
-        for state, uid in zip(states, shown, strict=True)
-    ]
-
-
-def show_profile(entries: Sequence[ProfileEntry], place: Place, uids: Uids) -> list[ProfileEntry]:
-    """Return lasting facts likewise."""
-    return [replace(entry, evidence=tuple(uids.shown(place, entry.evidence))) for entry in entries]
-
-
 # The endpoints.
 
 capture_router = APIRouter(prefix="/api/v2/memories", tags=["Capture"], responses=REFUSALS)
 
 
 @capture_router.post("/capture")
-def capture(request: Capture, service: TheService, caller: TheWriter) -> CaptureAnswer:
+def capture(request: Capture, session: ToWrite) -> CaptureAnswer:
     """Keep what is worth remembering of messages, without their secrets.
 
     No language model is asked. Repeating the same request adds nothing.
     """
-    place = caller.place_of(request, "write")
-    service.projects.ensure(*place.owner)
-    with service.memory(place) as memory:
+    place = session.place(request)
+    session.service.projects.ensure(*place.owner)
+    with session.service.memory(place) as memory:
         report = memory.capture(
-            read_said(request.messages),
+            [each.model_dump(exclude_none=True) for each in request.messages],
             **request.model_dump(include={"session", "source", "labels", "redact", "since"}),
         )
-    return show_capture(report, place, service.uids)
+    shown = session.service.uids.shown(place, [each.id for each in report.kept])
+    kept = zip(report.kept, shown, strict=True)
+    return CaptureAnswer(
+        kept=[ShownCaptured(uid=uid, **asdict(each)) for each, uid in kept],
+        dropped=list(report.dropped),
+        redactions=report.redactions,
+        steering=list(report.steering),
+        added=report.added,
+    )
 
 
 revisions_router = APIRouter(
@@ -267,64 +229,78 @@ revisions_router = APIRouter(
 
 
 @revisions_router.post("/supersede")
-def supersede(request: Supersede, service: TheService, caller: TheWriter) -> Revision:
+def supersede(request: Supersede, session: ToWrite) -> Revision:
     """Say that one memory takes the place of another; both are kept, and it can be taken back."""
-    place = caller.place_of(request, "write")
-    old, by = service.uids.stored(place, [request.old, request.by])
-    with service.memory(place) as memory:
+    place = session.place(request)
+    old, by = session.service.uids.stored(place, [request.old, request.by])
+    with session.service.memory(place) as memory:
         made = memory.supersede(old, by=by, kind=request.kind, at=request.at)
-    return show_revisions([made], place, service.uids)[0]
+    return show_revisions([made], place, session.service.uids)[0]
 
 
 @revisions_router.post("/unsupersede")
-def unsupersede(request: Unsupersede, service: TheService, caller: TheWriter) -> Undone:
+def unsupersede(request: Unsupersede, session: ToWrite) -> UndoneAnswer:
     """Take back a decision, or all of a batch; or set a conflict aside."""
-    with service.memory(caller.place_of(request, "write")) as memory:
-        return Undone(undone=memory.unsupersede(revision=request.revision, batch=request.batch))
+    with session.memory(request) as memory:
+        undone = memory.unsupersede(revision=request.revision, batch=request.batch)
+    return UndoneAnswer(undone=undone)
 
 
 @revisions_router.post("/conflicts")
-def list_conflicts(
-    request: ListConflicts, service: TheService, caller: TheReader
-) -> ConflictsAnswer:
+def list_conflicts(request: ListConflicts, session: ToRead) -> ConflictsAnswer:
     """List what may contradict other memories, where it is not sure enough to act.
 
     A scan may decide, and so needs the right to write.
     """
-    place = existing_place(request, service, caller)
+    place = session.place(request)
     if request.scan:
-        caller.place_of(request, "write")
-    with service.memory(place) as memory:
+        session.place(request)
+    with session.service.memory(place) as memory:
         found = memory.conflicts(scan=request.scan, limit=request.limit)
-    return ConflictsAnswer(conflicts=show_revisions(found, place, service.uids))
+    return ConflictsAnswer(conflicts=show_revisions(found, place, session.service.uids))
 
 
 @revisions_router.post("/timeline")
-def get_timeline(request: AskTimeline, service: TheService, caller: TheReader) -> TimelineAnswer:
+def get_timeline(request: AskTimeline, session: ToRead) -> TimelineAnswer:
     """Read the states of a topic in the order in which they held."""
-    place = existing_place(request, service, caller)
-    with service.memory(place) as memory:
+    place = session.place(request)
+    with session.service.memory(place) as memory:
         states = memory.timeline(request.topic, k=request.k, now=request.now)
-    return TimelineAnswer(states=show_states(states, place, service.uids))
+    shown = session.service.uids.shown(place, [state.memory.id for state in states])
+    return TimelineAnswer(
+        states=[
+            StateAnswer(
+                uid=uid,
+                text=state.memory.text,
+                since=state.since,
+                until=state.until,
+                revision=state.revision,
+            )
+            for state, uid in zip(states, shown, strict=True)
+        ]
+    )
 
 
 @revisions_router.post("/profile")
-def get_profile(request: AskProfile, service: TheService, caller: TheReader) -> ProfileAnswer:
+def get_profile(request: AskProfile, session: ToRead) -> ProfileAnswer:
     """Read the lasting facts and preferences that hold now, each with its evidence."""
-    place = existing_place(request, service, caller)
-    with service.memory(place) as memory:
+    place = session.place(request)
+    with session.service.memory(place) as memory:
         entries = memory.profile(user=request.user, k=request.k, now=request.now)
-    return ProfileAnswer(profile=show_profile(entries, place, service.uids))
+    shown = session.service.uids.shown
+    return ProfileAnswer(
+        profile=[replace(each, evidence=tuple(shown(place, each.evidence))) for each in entries]
+    )
 
 
 @revisions_router.post("/settle")
-def settle(request: Settle, service: TheService, caller: TheReader) -> Settled:
+def settle(request: Settle, session: ToRead) -> Settled:
     """Wait until all that was written is compared with earlier memories; false if it takes longer.
 
     A waiting request keeps one of the server's threads.
     """
-    place = existing_place(request, service, caller)
-    with service.memory(place) as memory:
+    place = session.place(request)
+    with session.service.memory(place) as memory:
         try:
             memory.settle(request.timeout)
         except TimeoutError:

@@ -7,16 +7,7 @@ from dataclasses import asdict
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from ekphory.server.routes.context import (
-    ALREADY_THERE,
-    NOT_THERE,
-    REFUSALS,
-    TheMetrics,
-    TheReader,
-    TheService,
-    TheWriter,
-    existing_place,
-)
+from ekphory.server.routes.context import ALREADY_THERE, NOT_THERE, REFUSALS, ToRead, ToWrite
 from ekphory.server.routes.memories import SemanticFeature, show_feature
 from ekphory.server.schemas.names import InProject, JsonMetadata, Metadata, Tags, Wire
 from ekphory.service.semantic import Feature
@@ -276,11 +267,9 @@ _NAMES = {"category_name": "category", "tag": "tag", "feature": "name", "value":
 
 
 @features_router.post("", status_code=201)
-def add_feature(
-    request: AddFeature, service: TheService, caller: TheWriter, metrics: TheMetrics
-) -> FeatureId:
+def add_feature(request: AddFeature, session: ToWrite) -> FeatureId:
     """Remember a feature. A set that is not known becomes the project's."""
-    place = caller.place_of(request, "write")
+    place = session.place(request)
     feature = Feature(
         set_id=request.set_id,
         category=request.category_name,
@@ -288,32 +277,32 @@ def add_feature(
         name=request.feature,
         value=request.value,
         metadata=texts(request.feature_metadata),
-        citations=tuple(service.uids.stored(place, request.citations or ())),
+        citations=tuple(session.service.uids.stored(place, request.citations or ())),
     )
-    service.projects.ensure(*place.owner)
-    feature_id = service.features.add(place, feature)
-    metrics.added.inc()
+    session.service.projects.ensure(*place.owner)
+    feature_id = session.service.features.add(place, feature)
+    session.metrics.added.inc()
     return FeatureId(feature_id=feature_id)
 
 
 @features_router.post("/get", responses=NOT_THERE, response_model_exclude_none=True)
-def get_feature(request: GetFeature, service: TheService, caller: TheReader) -> SemanticFeature:
+def get_feature(request: GetFeature, session: ToRead) -> SemanticFeature:
     """Read a feature; with `load_citations` also which episodes it was learnt from."""
-    place = existing_place(request, service, caller)
-    feature = service.features.get(place, request.feature_id)
-    shown = service.uids.shown(place, feature.citations) if request.load_citations else None
+    place = session.place(request)
+    feature = session.service.features.get(place, request.feature_id)
+    shown = session.service.uids.shown(place, feature.citations) if request.load_citations else None
     return show_feature(feature, citations=shown)
 
 
 @features_router.post("/update", status_code=204, responses=NOT_THERE, response_class=Response)
-def update_feature(request: UpdateFeature, service: TheService, caller: TheWriter) -> None:
+def update_feature(request: UpdateFeature, session: ToWrite) -> None:
     """Change fields of a feature; those that are null stay."""
-    place = caller.place_of(request, "write")
+    place = session.place(request)
     given = {own: getattr(request, wire) for wire, own in _NAMES.items()}
     if request.metadata is not None:
         given["metadata"] = request.metadata
     changes = {name: value for name, value in given.items() if value is not None}
-    service.features.update(place, request.feature_id, changes)
+    session.service.features.update(place, request.feature_id, changes)
 
 
 # Semantic sets and set types.
@@ -324,10 +313,10 @@ sets_router = APIRouter(
 
 
 @sets_router.post("/set_type", status_code=201)
-def create_set_type(request: CreateSetType, service: TheService, caller: TheWriter) -> SetTypeId:
+def create_set_type(request: CreateSetType, session: ToWrite) -> SetTypeId:
     """Make a set type: one set for each combination of values of its metadata tags."""
-    created = service.sets.add_type(
-        caller.place_of(request, "write"),
+    created = session.service.sets.add_type(
+        session.place(request),
         request.metadata_tags,
         level=_level(request),
         name=request.name,
@@ -337,48 +326,41 @@ def create_set_type(request: CreateSetType, service: TheService, caller: TheWrit
 
 
 @sets_router.post("/set_type/list")
-def list_set_types(request: InProject, service: TheService, caller: TheReader) -> SetTypes:
+def list_set_types(request: InProject, session: ToRead) -> SetTypes:
     """List the set types of a project and of its organisation."""
-    found = service.sets.types(existing_place(request, service, caller))
+    found = session.service.sets.types(session.place(request))
     return SetTypes(set_types=[SetTypeEntry.model_validate(each) for each in found])
 
 
 @sets_router.post("/set_type/delete", status_code=204, responses=NOT_THERE, response_class=Response)
-def delete_set_type(request: NamedSetType, service: TheService, caller: TheWriter) -> None:
+def delete_set_type(request: NamedSetType, session: ToWrite) -> None:
     """Remove a set type with its category templates; its sets stay."""
-    service.sets.delete_type(caller.place_of(request, "write"), request.set_type_id)
+    session.service.sets.delete_type(session.place(request), request.set_type_id)
 
 
 @sets_router.post("/set_id/get")
-def get_set_id(request: GetSetId, service: TheService, caller: TheWriter) -> SetId:
+def get_set_id(request: GetSetId, session: ToWrite) -> SetId:
     """Return the id of the set for some metadata; the same metadata always has the same."""
-    found = service.sets.name_of(
-        caller.place_of(request, "write"),
-        request.metadata_tags,
-        request.set_metadata,
-        level=_level(request),
+    found = session.service.sets.name_of(
+        session.place(request), request.metadata_tags, request.set_metadata, level=_level(request)
     )
     return SetId(set_id=found)
 
 
 @sets_router.post("/set_id/list")
-def list_sets(request: ListSets, service: TheService, caller: TheReader) -> Sets:
+def list_sets(request: ListSets, session: ToRead) -> Sets:
     """List the sets of a project and of its organisation."""
-    place = existing_place(request, service, caller)
-    types = service.sets.types(place)
-    found = service.sets.listed(place, request.set_metadata)
+    place = session.place(request)
+    types = session.service.sets.types(place)
+    found = session.service.sets.listed(place, request.set_metadata)
     return Sets(sets=[_entry(each, types) for each in found])
 
 
 @sets_router.post("/set/configure", status_code=204, responses=NOT_THERE, response_class=Response)
-def configure_set(request: ConfigureSet, service: TheService, caller: TheWriter) -> None:
+def configure_set(request: ConfigureSet, session: ToWrite) -> None:
     """Say which models a set is to use."""
-    service.configure_set(
-        caller.place_of(request, "write"),
-        request.set_id,
-        embedder=request.embedder_name,
-        llm=request.llm_name,
-    )
+    models = {"embedder": request.embedder_name, "llm": request.llm_name}
+    session.service.configure_set(session.place(request), request.set_id, **models)
 
 
 def _level(request: CreateSetType | GetSetId) -> Level:
@@ -404,10 +386,10 @@ categories_router = APIRouter(
 
 
 @categories_router.post("", status_code=201, responses=ALREADY_THERE)
-def add_category(request: AddCategory, service: TheService, caller: TheWriter) -> CategoryId:
+def add_category(request: AddCategory, session: ToWrite) -> CategoryId:
     """Add a category to a set."""
-    added = service.categories.add(
-        caller.place_of(request, "write"),
+    added = session.service.categories.add(
+        session.place(request),
         request.set_id,
         request.category_name,
         prompt=request.prompt,
@@ -417,40 +399,37 @@ def add_category(request: AddCategory, service: TheService, caller: TheWriter) -
 
 
 @categories_router.post("/get", responses=NOT_THERE)
-def get_category(request: NamedCategory, service: TheService, caller: TheReader) -> CategoryEntry:
+def get_category(request: NamedCategory, session: ToRead) -> CategoryEntry:
     """Read a category or template."""
-    found = service.categories.get(existing_place(request, service, caller), request.category_id)
+    found = session.service.categories.get(session.place(request), request.category_id)
     return CategoryEntry.model_validate(found)
 
 
 @categories_router.post("/delete", status_code=204, responses=NOT_THERE, response_class=Response)
-def delete_category(request: NamedCategory, service: TheService, caller: TheWriter) -> None:
+def delete_category(request: NamedCategory, session: ToWrite) -> None:
     """Remove a category or template with its tags."""
-    service.categories.delete(caller.place_of(request, "write"), request.category_id)
+    session.service.categories.delete(session.place(request), request.category_id)
 
 
 @categories_router.post("/disable", status_code=204, responses=NOT_THERE, response_class=Response)
-def disable_category(request: DisableCategory, service: TheService, caller: TheWriter) -> None:
+def disable_category(request: DisableCategory, session: ToWrite) -> None:
     """Switch a category off for one set, which may have it from its type."""
-    service.categories.disable(
-        caller.place_of(request, "write"), request.set_id, request.category_name
-    )
+    place = session.place(request)
+    session.service.categories.disable(place, request.set_id, request.category_name)
 
 
 @categories_router.post("/set_ids/get", responses=NOT_THERE)
-def get_set_ids(request: NamedCategory, service: TheService, caller: TheReader) -> SetIds:
+def get_set_ids(request: NamedCategory, session: ToRead) -> SetIds:
     """Name the sets that have a category."""
-    found = service.categories.set_ids(
-        existing_place(request, service, caller), request.category_id
-    )
+    found = session.service.categories.set_ids(session.place(request), request.category_id)
     return SetIds(set_ids=found)
 
 
 @categories_router.post("/template", status_code=201, responses=NOT_THERE | ALREADY_THERE)
-def add_template(request: AddTemplate, service: TheService, caller: TheWriter) -> CategoryId:
+def add_template(request: AddTemplate, session: ToWrite) -> CategoryId:
     """Add a category that all sets of a type have."""
-    added = service.categories.add_template(
-        caller.place_of(request, "write"),
+    added = session.service.categories.add_template(
+        session.place(request),
         request.set_type_id,
         request.category_name,
         prompt=request.prompt,
@@ -460,11 +439,9 @@ def add_template(request: AddTemplate, service: TheService, caller: TheWriter) -
 
 
 @categories_router.post("/template/list", responses=NOT_THERE)
-def list_templates(request: NamedSetType, service: TheService, caller: TheReader) -> Templates:
+def list_templates(request: NamedSetType, session: ToRead) -> Templates:
     """List the templates of a set type."""
-    found = service.categories.templates(
-        existing_place(request, service, caller), request.set_type_id
-    )
+    found = session.service.categories.templates(session.place(request), request.set_type_id)
     return Templates(
         categories=[
             TemplateEntry(
@@ -480,23 +457,19 @@ def list_templates(request: NamedSetType, service: TheService, caller: TheReader
 
 
 @categories_router.post("/tag", status_code=201, responses=NOT_THERE | ALREADY_THERE)
-def add_tag(request: AddTag, service: TheService, caller: TheWriter) -> TagId:
+def add_tag(request: AddTag, session: ToWrite) -> TagId:
     """Add a tag to a category."""
-    added = service.categories.add_tag(
-        caller.place_of(request, "write"),
-        request.category_id,
-        request.tag_name,
-        request.tag_description,
-    )
+    named = (request.category_id, request.tag_name, request.tag_description)
+    added = session.service.categories.add_tag(session.place(request), *named)
     return TagId(tag_id=added)
 
 
 @categories_router.post(
     "/tag/delete", status_code=204, responses=NOT_THERE, response_class=Response
 )
-def delete_tag(request: NamedTag, service: TheService, caller: TheWriter) -> None:
+def delete_tag(request: NamedTag, session: ToWrite) -> None:
     """Remove a tag."""
-    service.categories.delete_tag(caller.place_of(request, "write"), request.tag_id)
+    session.service.categories.delete_tag(session.place(request), request.tag_id)
 
 
 # The learning of features from episodes.
@@ -507,11 +480,11 @@ extraction_router = APIRouter(
 
 
 @extraction_router.post("")
-def get_extraction(request: InProject, service: TheService, caller: TheReader) -> ExtractionAnswer:
+def get_extraction(request: InProject, session: ToRead) -> ExtractionAnswer:
     """Tell from how many episodes of a project features are still to be learnt, and what failed."""
-    place = existing_place(request, service, caller)
-    state = service.extraction.state(place)
-    shown = service.uids.shown(place, [each.episode for each in state.failures])
+    place = session.place(request)
+    state = session.service.extraction.state(place)
+    shown = session.service.uids.shown(place, [each.episode for each in state.failures])
     failures = [
         ExtractionFailure(uid=uid, reason=each.reason, attempts=each.attempts)
         for uid, each in zip(shown, state.failures, strict=True)
@@ -520,6 +493,6 @@ def get_extraction(request: InProject, service: TheService, caller: TheReader) -
 
 
 @extraction_router.post("/retry")
-def retry_extraction(request: InProject, service: TheService, caller: TheWriter) -> TriedAgain:
+def retry_extraction(request: InProject, session: ToWrite) -> TriedAgain:
     """Let the episodes that were given up be read anew."""
-    return TriedAgain(waiting=service.extraction.try_again(caller.place_of(request, "write")))
+    return TriedAgain(waiting=session.service.extraction.try_again(session.place(request)))

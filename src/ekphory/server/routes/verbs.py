@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from http import HTTPStatus
 from tempfile import TemporaryFile
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -18,22 +19,16 @@ from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 
 from ekphory.catalog.access_keys import Rights
-from ekphory.catalog.database import NotPermitted
+from ekphory.catalog.database import NotPermitted, NotThere
 from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
 from ekphory.remote import EXPORT_REPORT, VERBS_PATH
 from ekphory.scope import Scope
 from ekphory.search import SearchResult
-from ekphory.server.auth import Caller
+from ekphory.server.errors import describe_verb_error
 from ekphory.server.request_log import Metrics
-from ekphory.server.routes.context import (
-    NOT_THERE,
-    REFUSALS,
-    TheMetrics,
-    TheReader,
-    TheService,
-    caller_with,
-)
+from ekphory.server.routes.context import NOT_THERE, REFUSALS, ToRead, begin_session
+from ekphory.service.memory_service import MemoryService
 from ekphory.types import WriteReport, to_plain_data
 
 _LONGEST_WAIT = 2.0
@@ -94,6 +89,7 @@ _WRITING: tuple[Callable[..., object], ...] = (
     *(Memory.supersede, Memory.unsupersede),
 )
 _FINDING = (Memory.search, Memory.list, Memory.count)
+_LISTED = "POST /api/v2/projects/list lists the projects that there are."
 _CONCERNING_ALL = (Memory.health, Memory.repair, Memory.verify)
 VERBS: Mapping[str, Verb] = {
     verb.do.__name__.lstrip("_"): verb
@@ -132,19 +128,29 @@ class Returned(BaseModel):
 def _serve(verb: Verb) -> Callable[..., Response]:
     """Return what answers a verb's path."""
 
-    def answer(call: Call, service: TheService, caller: TheReader, metrics: TheMetrics) -> Response:
-        scope = _bind(call.scope, verb, caller)
+    def answer(call: Call, session: ToRead) -> Response:
+        if verb.reaches == "store" and session.caller.org is not None:
+            raise NotPermitted("This concerns all projects; the key is bound to one organisation.")
+        scope = session.caller.bind(call.scope)
         if call.arguments.get("scan"):
-            caller.check_rights("write")  # it may decide
-        with service.open(scope) as memory:
+            session.caller.check_rights("write")  # it may decide
+        with session.service.open(scope) as memory:
             _check_arguments(verb.do, call.arguments)
             result = verb.do(memory, **call.arguments)
-            hint = _hint_at_nothing(memory, verb, result)
+            is_nothing = verb.needs == "read" and not result and not memory.count()
         if isinstance(result, Response):
             return result
-        _measure(result, metrics)
-        content = json.dumps({"result": to_plain_data(result)} | hint)
-        return Response(content, media_type="application/json")
+        _measure(result, session.metrics)
+        status, content = HTTPStatus.OK, {"result": to_plain_data(result)}
+        if is_nothing and not _has_project(call.scope, scope, session.service):
+            # Beside its error, a project that is not there has what `Memory` returns of it.
+            status = HTTPStatus.NOT_FOUND
+            named = _in_words(replace(scope, agent=None, user=None, session=None))
+            absent = NotThere(f"There is no project{named} in this store. {_LISTED}")
+            content |= describe_verb_error(absent, status)
+        elif is_nothing and verb.do in _FINDING:
+            content["hint"] = f"There is no memory{_in_words(scope)} in this store. {_LISTED}"
+        return Response(json.dumps(content), status, media_type="application/json")
 
     return answer
 
@@ -156,33 +162,24 @@ for _name, _verb in VERBS.items():
         methods=["POST"],
         response_model=Returned,
         responses={200: {"content": {_LINES: {}}}} if _verb.do is _export else {},
-        dependencies=[caller_with(_verb.needs)],
+        dependencies=[begin_session(_verb.needs)],
         name=_name,
         description=inspect.getdoc(_verb.do),
     )
 
 
-def _bind(scope: Scope, verb: Verb, caller: Caller) -> Scope:
-    """Return a scope within what the key is bound to.
-
-    Raises:
-        NotPermitted: It lies outside.
-    """
-    bound = {name: value for name in ("org", "project") if (value := getattr(caller, name))}
-    if bound and verb.reaches == "store":
-        raise NotPermitted("This concerns all projects; the key is bound to one organisation.")
-    if any(getattr(scope, name) not in (None, value) for name, value in bound.items()):
-        raise NotPermitted("The key is bound to another organisation or project.")
-    return replace(scope, **bound)
+def _has_project(given: Scope, bound: Scope, service: MemoryService) -> bool:
+    """Whether there is a project in a scope, or none was asked for by its name."""
+    if given.org is None and given.project is None:
+        return True
+    return any(
+        bound.org in (None, each.org) and bound.project in (None, each.project)
+        for each in service.list_projects()
+    )
 
 
-def _hint_at_nothing(memory: Memory, verb: Verb, result: object) -> dict[str, str]:
-    """Return what to do where nothing was found because the scope holds nothing; else nothing."""
-    if verb.do not in _FINDING or result or memory.count():
-        return {}
-    where = f" of {', '.join(named)}" if (named := memory.scope.named()) else ""
-    listed = "POST /api/v2/projects/list lists the projects that there are."
-    return {"hint": f"There is no memory{where} in this store. {listed}"}
+def _in_words(scope: Scope) -> str:
+    return f" of {', '.join(named)}" if (named := scope.named()) else ""
 
 
 def _check_arguments(do: Callable[..., object], given: Mapping[str, Any]) -> None:

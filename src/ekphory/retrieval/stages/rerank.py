@@ -164,11 +164,11 @@ class Rerank(Stage):
 
     def _reader(self, state: SearchState) -> RerankingModel | None:
         reranker = state.resources.reranker
-        if self.asks == "quick" and reranker is not None and not _is_quick(reranker):
-            return bundled_reranker(TINY_RERANKER)
-        if self.asks == "quick first" and _has_quick_one(state):
-            return bundled_reranker(TINY_RERANKER)
-        return reranker
+        if self.asks == "quick" and reranker is not None:
+            is_slow = is_remote(reranker) or bundled_name(reranker) == SMALL_RERANKER
+        else:
+            is_slow = self.asks == "quick first" and _has_quick_one(state)
+        return bundled_reranker(TINY_RERANKER) if is_slow else reranker
 
     def _most(self, state: SearchState) -> int:
         is_first = self.asks == "quick first" and _has_quick_one(state)
@@ -178,23 +178,16 @@ class Rerank(Stage):
         reranker = self._reader(state)
         if reranker is None:
             return "no reranker"
-        unfit = self._unfit(state, reranker)
-        if unfit is not None:
-            return unfit
-        if state.reading is not None and state.reading.only_time:
-            return "the query asks for a time alone"
-        if state.gate is not None and not state.gate.rerank:
-            return state.gate.reason
-        return super().skip_reason(state)
-
-    def _unfit(self, state: SearchState, reranker: RerankingModel) -> str | None:
-        """Say why this reranker is not the one to ask here."""
         stands_in = reranker is not state.resources.reranker
         if stands_in and not _is_bundled_embedder(state):
             return f"{reranker.name} reads beside the bundled embedder alone"
         if self._blend(state).first_stage_share >= _LEAVES_NOTHING:
             return "the bundled reranker learned from turns, and these are documents"
-        return None
+        if state.reading is not None and state.reading.only_time:
+            return "the query asks for a time alone"
+        if state.gate is not None and not state.gate.rerank:
+            return state.gate.reason
+        return super().skip_reason(state)
 
     def run(self, state: SearchState) -> SearchState:
         """Read the best candidates and order them anew."""
@@ -306,10 +299,6 @@ def _is_bundled_embedder(state: SearchState) -> bool:
     return calibration.fitted_probabilities().curve_for(identity, words_alone=False) is not None
 
 
-def _is_quick(reranker: RerankingModel) -> bool:
-    return not is_remote(reranker) and bundled_name(reranker) != SMALL_RERANKER
-
-
 # Stage 12, second part: what lies together in a session is about the same matter.
 
 
@@ -393,10 +382,9 @@ class Calibrate(Stage):
             unread = curve.probabilities(calibration.answer_features(state), calibration.FEATURES)
             found = np.where(read, found, unread)
         reader = state.reader
-        if reader is None or not read.any():
-            return found, {"curve": curve is not None}
-        if words_alone and bundled_name(reader) is not None:
-            # The curves of what it has read were fitted beside vectors.
+        # The curves of what a bundled one has read were fitted beside vectors.
+        is_unfit = reader is not None and words_alone and bundled_name(reader) is not None
+        if reader is None or is_unfit or not read.any():
             return found, {"curve": curve is not None}
         read_curve = None if curve is None else fitted.curve_for_reader(reader)
         if read_curve is not None:

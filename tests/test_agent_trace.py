@@ -5,28 +5,21 @@ import json
 from tests.agent.rembrandt import SINGLE, THREE_HOPS, records
 from tests.cases import read_tables
 
-from ekphory.agent_trace import (
-    EventLog,
-    FellBack,
-    HopResolved,
-    RouteChosen,
-    SessionEnded,
-    SessionStarted,
-    ToolReturned,
-    json_lines,
-)
+from ekphory import agent_trace
 
 BODIES = [
-    SessionStarted(
+    agent_trace.SessionStarted(
         session_id="s", provider="local", query="\ud800", most_calls=3, timeout_seconds=9
     ),
-    RouteChosen(route="coq", reason_code="chain", reason_note="why"),
-    ToolReturned(call=1, query="q", status="success", summary="", memory_ids=("a", "b")),
-    HopResolved(
+    agent_trace.RouteChosen(route="coq", reason_code="chain", reason_note="why"),
+    agent_trace.ToolReturned(
+        call=1, query="q", status="success", summary="", memory_ids=("a", "b")
+    ),
+    agent_trace.HopResolved(
         branch=1, hop=1, query="q", answer="a", confidence=0.5, reason="r", memory_ids=("a",)
     ),
-    FellBack(reason="global_timeout", problem="p"),
-    SessionEnded(
+    agent_trace.FellBack(reason="global_timeout", problem="p"),
+    agent_trace.SessionEnded(
         completed=False, response="r", sufficient=False, confidence=None, memories=1,
         rerank_applied=False,
     ),
@@ -34,7 +27,7 @@ BODIES = [
 
 
 def filled(listener=None):
-    log = EventLog(listener)
+    log = agent_trace.EventLog(listener)
     for body in BODIES:
         log.add(body)
     return log
@@ -44,7 +37,7 @@ def test_every_event_is_told_when_it_happens_and_is_a_line_of_json():
     told = []
     log = filled(told.append)
     assert told == log.events
-    rows = [json.loads(line) for line in json_lines(log.events)]
+    rows = [json.loads(line) for line in agent_trace.json_lines(log.events)]
     assert [row["event_type"] for row in rows] == [body.kind for body in BODIES]
     assert rows[0]["data"]["query"] == "\ud800"
     assert rows[2]["data"]["memory_ids"] == ["a", "b"]

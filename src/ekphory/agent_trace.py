@@ -454,14 +454,7 @@ class RetrievalTrace:
         calls, runs = self._tool_calls(), self._sub_agent_runs()
         episodes = {each for call in self._all(ToolReturned) for each in call.memory_ids}
         completed = self._ending.completed
-        snapshot = {
-            "step": self.orchestrator_step_count,
-            "events": len(self.events),
-            "tool_calls": len(calls),
-            "sub_agents": [run["agent_name"] for run in runs],
-            "episodes": len(episodes),
-            "completed": completed,
-        }
+        agents = [run["agent_name"] for run in runs]
         return {
             "orchestrator_step_count": self.orchestrator_step_count,
             "orchestrator_event_count": len(self.events),
@@ -469,8 +462,10 @@ class RetrievalTrace:
             "orchestrator_sub_agent_count": len(runs),
             "orchestrator_episode_count": len(episodes),
             "orchestrator_completed": completed,
-            "orchestrator_state_snapshot": "; ".join(
-                f"{name}={value}" for name, value in snapshot.items()
+            "orchestrator_state_snapshot": (
+                f"step={self.orchestrator_step_count}; events={len(self.events)}; "
+                f"tool_calls={len(calls)}; sub_agents={agents}; episodes={len(episodes)}; "
+                f"completed={completed}"
             ),
             "orchestrator_final_response": self._ending.response,
             "orchestrator_trace": {

@@ -7,14 +7,7 @@ from tests.capture.readers import reading, said
 from tests.services.wire import Reply, running_service, says
 
 from ekphory import Memory
-from ekphory.capture import Entity
-from ekphory.capture.services import (
-    LEAST_LABEL,
-    EmbedderLabelScorer,
-    HttpEntityFinder,
-    HttpLabelScorer,
-    find_labels,
-)
+from ekphory.capture import Entity, services
 from ekphory.errors import ServiceError
 
 TEXT = "Mara books the flat in Bonn"
@@ -33,27 +26,27 @@ def service():
 
 def test_a_service_names_things_as_they_stand_in_the_text(service):
     service.replies = [says([named("PER", 0, 4), named("LOC", 23, 27)])]
-    found = HttpEntityFinder(f"{service.host}/ner").find_entities(TEXT)
+    found = services.HttpEntityFinder(f"{service.host}/ner").find_entities(TEXT)
     assert found == [Entity("Mara", "person"), Entity("Bonn", "place")]
     assert [(each.path, each.body) for each in service.asked] == [("/ner", {"inputs": TEXT})]
 
 
 def test_what_a_service_is_not_sure_of_and_groups_that_are_not_known_do_not_count(service):
     service.replies = [says([named("PER", 0, 4, score=0.6), named("DATE", 23, 27)])]
-    assert HttpEntityFinder(service.host).find_entities(TEXT) == []
+    assert services.HttpEntityFinder(service.host).find_entities(TEXT) == []
 
 
 @pytest.mark.parametrize("answer", [{"error": "busy"}, [{"word": "mara"}], ["mara"], 7])
 def test_an_answer_that_is_not_a_list_of_entities_is_an_error(service, answer):
     service.replies = [says(answer)]
     with pytest.raises(ServiceError, match="did not answer a list of entities"):
-        HttpEntityFinder(service.host).find_entities(TEXT)
+        services.HttpEntityFinder(service.host).find_entities(TEXT)
 
 
 def test_labels_get_the_scores_of_the_service_whatever_its_order(service):
     service.replies = [says({"labels": ["travel", "health"], "scores": [0.9, 0.1]})]
-    scorer = HttpLabelScorer(service.host, api_key="k1")
-    assert find_labels([TEXT], ("health", "travel"), scorer) == [("travel",)]
+    scorer = services.HttpLabelScorer(service.host, api_key="k1")
+    assert services.find_labels([TEXT], ("health", "travel"), scorer) == [("travel",)]
     (asked,) = service.asked
     assert (asked.path, asked.body) == (
         "/v1/classify",
@@ -68,18 +61,18 @@ def test_labels_get_the_scores_of_the_service_whatever_its_order(service):
 def test_an_answer_without_a_score_of_each_label_is_an_error(service, answer):
     service.replies = [says(answer)]
     with pytest.raises(ServiceError, match="did not answer a score of each label"):
-        HttpLabelScorer(service.host).score_labels([TEXT], ["health"])
+        services.HttpLabelScorer(service.host).score_labels([TEXT], ["health"])
 
 
 def test_the_bundled_embedder_tells_which_labels_fit_which_texts():
     texts = ["The garden needs water every evening in July", "The tax form is due on Friday"]
-    rows = EmbedderLabelScorer().score_labels(texts, ["the garden", "taxes"])
-    assert [[score >= LEAST_LABEL for score in row] for row in rows] == [
+    rows = services.EmbedderLabelScorer().score_labels(texts, ["the garden", "taxes"])
+    assert [[score >= services.LEAST_LABEL for score in row] for row in rows] == [
         [True, False],
         [False, True],
     ]
-    assert EmbedderLabelScorer().score_labels([], ["taxes"]) == []
-    assert EmbedderLabelScorer().score_labels(["x"], []) == [[]]
+    assert services.EmbedderLabelScorer().score_labels([], ["taxes"]) == []
+    assert services.EmbedderLabelScorer().score_labels(["x"], []) == [[]]
 
 
 def test_a_capture_asks_the_services_that_the_environment_names(

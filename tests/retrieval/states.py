@@ -8,13 +8,7 @@ import numpy as np
 from tests.store.in_memory import InMemoryStore
 from tests.store.store_contract import CONTRACT_IDENTITY, contract_record, contract_row
 
-from ekphory.retrieval.pipeline import (
-    NO_ROWS,
-    Candidates,
-    SearchRequest,
-    SearchResources,
-    SearchState,
-)
+from ekphory.retrieval import pipeline
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.scope import Scope
 from ekphory.testing import HashEmbedder
@@ -29,16 +23,16 @@ def state_of(*records, query="memory", k=10, min_score=None, reranker=None, chat
     rows = [contract_row(key, record) for key, record in enumerate(records, start=1)]
     store.append([replace(row, thread=compute_thread(row.record)) for row in rows])
     snapshot = Snapshots(store).of(Scope().predicate())
-    request = SearchRequest(query, k, NOW, min_score, np.ones(len(snapshot), bool))
-    resources = SearchResources(
+    request = pipeline.SearchRequest(query, k, NOW, min_score, np.ones(len(snapshot), bool))
+    resources = pipeline.SearchResources(
         embedder=HashEmbedder(),
         records=store.fetch,
         children=lambda parents: [each for each in records if each.parent_id in parents],
-        openings=lambda _: NO_ROWS,
+        openings=lambda _: pipeline.NO_ROWS,
         reranker=reranker,
         chat=chat,
     )
-    return SearchState(request, snapshot, resources, query)
+    return pipeline.SearchState(request, snapshot, resources, query)
 
 
 def with_candidates(state, probabilities, **scores):
@@ -46,7 +40,7 @@ def with_candidates(state, probabilities, **scores):
     values = np.array(probabilities, np.float32)
     rows = np.arange(len(values), dtype=np.int64)
     named = {name: np.array(each, np.float32) for name, each in scores.items()}
-    found = Candidates(rows, values, {"probability": values} | named)
+    found = pipeline.Candidates(rows, values, {"probability": values} | named)
     return replace(state, candidates=found.sorted())
 
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -167,24 +168,18 @@ def gate_features(question: str, hits: Sequence[Hit]) -> dict[str, float]:
     """Return what the gate decides by: words and pairs of words, and what plain search found."""
     asked = set(query_terms(question).tolist())
     odds = log_odds(np.array([hit.score for hit in hits[:5]] or [0.0]))
-    held: set[int] = set()
-    shares = []
-    for hit in hits[:3]:
-        held |= asked.intersection(passage_terms(hit.memory.indexed_text).tolist())
-        shares.append(len(held) / max(1, len(asked)))
-    shares = shares or [0.0]
-    numbers = (odds[0], odds[0] - odds[min(1, len(odds) - 1)], odds[0] - odds[-1])
-    values = (*map(float, numbers), shares[0], shares[-1])
-    return dict.fromkeys(question_features(question), 1.0) | dict(
-        zip(GATE_NUMBERS, values, strict=True)
-    )
+    terms = [passage_terms(hit.memory.indexed_text).tolist() for hit in hits[:3]]
+    by_first, by_three = (set(chain.from_iterable(terms[:count])) for count in (1, 3))
+    shares = (len(asked & held) / max(1, len(asked)) for held in (by_first, by_three))
+    leads = (odds[0], odds[0] - odds[:2][-1], odds[0] - odds[-1])
+    numbers = zip(GATE_NUMBERS, (*map(float, leads), *shares), strict=True)
+    return dict.fromkeys(question_features(question), 1.0) | dict(numbers)
 
 
 def needs_several(question: str, hits: Sequence[Hit], weights: HopWeights) -> float:
     """Return the probability that a question needs several memories."""
-    found = gate_features(question, hits).items()
-    total = sum(weights.gate.get(name, 0.0) * value for name, value in found)
-    return sigmoid(weights.gate.get("intercept", 0.0) + total)
+    found = gate_features(question, hits) | {"intercept": 1.0}
+    return sigmoid(sum(weights.gate.get(name, 0.0) * value for name, value in found.items()))
 
 
 # Following.
@@ -204,7 +199,7 @@ _STAY_FIRST = 2
 _BEAM_DISCOUNT = 0.3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Evidence:
     """A memory that was asked with.
 
@@ -265,10 +260,10 @@ class Trail:
     def choose(self, memory_id: str) -> None:
         """Put a memory into the chain, and ask with it."""
         self.chain.append(memory_id)
-        known = {each.id: place for place, each in enumerate(self.evidence)}
-        if memory_id in known:
-            self.evidence[known[memory_id]] = replace(self.evidence[known[memory_id]], weight=1.0)
-        else:
+        known = [each for each in self.evidence if each.id == memory_id]
+        for each in known:
+            each.weight = 1.0
+        if not known:
             self.ask_with(memory_id, weight=1.0)
 
     def ask_with(self, memory_id: str, *, weight: float) -> None:
@@ -298,8 +293,9 @@ class Trail:
         found[:, 0] = odds.min() - odds[0]
         found[: len(odds), 0] = odds - odds[0]
         found[:, 1] = np.log1p(np.minimum(np.arange(len(ids)), len(odds)))
-        found[:, 4] = read.held_share()
-        found[:, 5] = read.open_share([row_of[each] for each in self.chain])
+        found[:, 4] = read.share(read.asked)
+        known = read.held[[row_of[each] for each in self.chain]].any(axis=0)
+        found[:, 5] = read.share(read.asked & ~known)
         for each in self.evidence:
             led = np.column_stack(
                 [
@@ -415,13 +411,10 @@ class _TermTable:
         rarity = np.log1p((len(texts) - holders + 0.5) / (holders + 0.5))
         return cls(terms, held, held * rarity, np.isin(terms, question))
 
-    def held_share(self) -> FloatArray:
-        """Return which share of the question each candidate holds."""
-        return self._share(self.asked)
-
-    def open_share(self, chain: Sequence[int]) -> FloatArray:
-        """Return which share of the question each candidate holds that these do not."""
-        return self._share(self.asked & ~self.held[chain].any(axis=0))
+    def share(self, terms: NDArray[np.bool_]) -> FloatArray:
+        """Return of the question's weight which share each candidate holds in these terms."""
+        total = float(self.weights[:, self.asked].max(axis=0, initial=0.0).sum())
+        return np.asarray(self.weights[:, terms].sum(axis=1) / max(total, 1e-9))
 
     def shared_with(self, row: int) -> tuple[FloatArray, FloatArray]:
         """Return the cosine over terms that a row adds to the question, and the rarest of them."""
@@ -435,10 +428,6 @@ class _TermTable:
         if int(columns.sum()) < len(wanted):
             return []
         return [int(row) for row in np.flatnonzero(self.held[:, columns].all(axis=1))]
-
-    def _share(self, terms: NDArray[np.bool_]) -> FloatArray:
-        total = float(self.weights[:, self.asked].max(axis=0, initial=0.0).sum())
-        return np.asarray(self.weights[:, terms].sum(axis=1) / max(total, 1e-9))
 
 
 # Following the evidence itself.
@@ -469,15 +458,9 @@ def follow(trail: Trail, weights: HopWeights, sure: list[float]) -> tuple[Hit, .
         trail.choose(ids[best])
     first = (hit.id for hit in trail.plain[:_STAY_FIRST])
     likely_first = (ids[row] for row in np.argsort(-odds, kind="stable"))
-    order = dict.fromkeys((*first, *trail.chain, *likely_first))
-    chosen = dict(zip(trail.chain, sure, strict=True))
-    return tuple(_note_hop(trail.hit(each), chosen.get(each)) for each in order)
-
-
-def _note_hop(hit: Hit, likely: float | None) -> Hit:
-    if likely is None:
-        return hit
-    return replace(hit, scores={**hit.scores, "hop": round(likely, 4)})
+    order = map(trail.hit, dict.fromkeys((*first, *trail.chain, *likely_first)))
+    noted = {each: {"hop": round(p, 4)} for each, p in zip(trail.chain, sure, strict=True)}
+    return tuple(replace(hit, scores={**hit.scores, **noted.get(hit.id, {})}) for hit in order)
 
 
 def score_candidates(trail: Trail, weights: HopWeights) -> FloatArray:

@@ -11,7 +11,7 @@ from functools import cache
 from math import prod
 
 from ekphory.agent.provider import QueryRefused, SearchTool, folded, words_in
-from ekphory.agent.question import Branch, Name, Relation, meaning_words, names_in, relation
+from ekphory.agent.question import Branch, Item, Relation, meaning_words, names_in, relation
 from ekphory.agent_trace import BRANCH
 from ekphory.errors import ModelError, ServiceError
 from ekphory.models.reranker import RelevanceScores, RerankingModel, RerankPassage, RerankQuery
@@ -168,12 +168,9 @@ def score_hits(
 
 def aboutness(text: str, entity: str) -> float:
     """Measure in [0, 1] how far a text is about an entity: begins with it, or names it at all."""
-    wanted = meaning_words(entity)
-    words = words_in(text)
-    there = len(wanted.intersection(words)) / len(wanted)
-    ahead = len(wanted.intersection(words[: _HEAD_WORDS + len(wanted)])) / len(wanted)
-    begins = len(wanted.intersection(words[: len(wanted) + 1])) / len(wanted)
-    named = words_in(entity)
+    wanted, words, named = meaning_words(entity), words_in(text), words_in(entity)
+    heads = (words, words[: _HEAD_WORDS + len(wanted)], words[: len(wanted) + 1])
+    there, ahead, begins = (len(wanted.intersection(head)) / len(wanted) for head in heads)
     is_title = words[: len(named)] == named
     return 0.02 + 0.38 * there**3 + 0.3 * ahead**3 + 0.2 * begins**3 + 0.1 * is_title
 
@@ -229,10 +226,9 @@ def find_leads(
     for rated in evidence:
         memory = rated.hit.memory
         about = aboutness(memory.indexed_text[:_LONGEST], entity) * rated.weight
-        # Who says something is seldom whom it is about.
         for name, fit in _rate_names(memory.text[:_LONGEST], entity, relation, known):
             words = meaning_words(name)
-            # In a dialogue people call each other by name, whatever they speak of.
+            # Who says something is seldom whom it is about, and people call each other by name.
             factor = _SPEAKER if words in speakers else 1.0
             lead = Lead(name, rated.hit, about * fit * factor)
             if words not in best or best[words].score < lead.score:
@@ -259,19 +255,13 @@ def _rate_names(
         lower = text.lower()
     own = meaning_words(strip_brackets(entity))
     names = [name for name in names_in(text, style="memory") if _may_be_meant(text, name)]
+    new = [name for name in names if not name.words <= known]
     cues = list(_find_cues(lower, relation))
     for place, name in enumerate(names):
-        if name.words <= known or name.words <= own:
+        if name not in new or name.words <= own:
             continue
         nearness = max((_measure_nearness(text, name, cue) for cue in cues), default=0.0)
-        fullest = max(
-            (
-                other.text
-                for other in names
-                if name.words <= other.words and not other.words <= known
-            ),
-            key=len,
-        )
+        fullest = max((each.text for each in new if name.words <= each.words), key=len)
         fit = 0.05 / (1 + 0.2 * place) + nearness
         is_place = name.text[-1].isdigit() or _PLACED.search(text[: name.start])
         if relation.is_person and is_place:
@@ -279,7 +269,7 @@ def _rate_names(
         yield _LEADING_NUMBER.sub("", fullest), fit
 
 
-def _may_be_meant(text: str, name: Name) -> bool:
+def _may_be_meant(text: str, name: Item) -> bool:
     """Whether it is a name of something, not where something comes from or a number."""
     if not any(letter.isalpha() for letter in name.text):
         return False
@@ -315,7 +305,7 @@ def _find_cues(text: str, relation: Relation) -> Iterator[_CuePlace]:
             yield _CuePlace(found.start(), found.end(), weight / (1 + 0.1 * before), only_after)
 
 
-def _measure_nearness(text: str, name: Name, cue: _CuePlace) -> float:
+def _measure_nearness(text: str, name: Item, cue: _CuePlace) -> float:
     if name.start >= cue.end:
         between, factor = text[cue.end : name.start], 1.0
     elif name.end <= cue.start and not cue.leads_on:
@@ -384,9 +374,8 @@ class Follower:
                 continue
             self.retries += bool(self.ended)
             self._finish(thread)
-            if self.best is not None and self.best.confidence >= ENOUGH:
-                return
-            if self._calls >= self.most_calls:
+            is_sure = self.best is not None and self.best.confidence >= ENOUGH
+            if is_sure or self._calls >= self.most_calls:
                 return
 
     @property
@@ -394,9 +383,8 @@ class Follower:
         """The likeliest thread that was followed to its end, else the likeliest open one."""
         if self.ended:
             return max(self.ended, key=lambda thread: thread.confidence)
-        begun = (thread for thread in self._open if thread.links)
-        likeliest = next(begun, None)
-        return None if likeliest is None else rate_links(likeliest)
+        begun = (rate_links(thread) for thread in self._open if thread.links)
+        return next(begun, None)
 
     def _grow(self, thread: Thread) -> None:
         step = self.branch.steps[len(thread.links)]
@@ -407,19 +395,19 @@ class Follower:
             evidence, entity=thread.entity, relation=relation(step), known=self.known
         )
         self._open.remove(thread)
-        for place, lead in enumerate(found[:BEAM]):
-            if lead.score >= _WEAKEST * found[0].score:
-                self._open.append(thread.then(_make_link(query, lead, found[place + 1 :])))
+        scores = [*(lead.score for lead in found), 0.0]
+        for lead, following in zip(found[:BEAM], scores[1:], strict=False):
+            if lead.score >= _WEAKEST * scores[0]:
+                margin = lead.score / max(following, 1e-6)
+                link = Link(query, lead.name, lead.hit, lead.score, margin)
+                self._open.append(thread.then(link))
         self._open.sort(key=lambda each: -each.priority)
         del self._open[BEAM:]
 
     def _evidence(self, thread: Thread, query: str) -> list[Rated]:
-        hits = self.first
-        nearest = max(
-            (aboutness(hit.memory.indexed_text, thread.entity) for hit in hits), default=0
-        )
-        if thread.links or nearest < _ABOUT:
-            hits = self._search(query) or hits
+        texts = (hit.memory.indexed_text for hit in self.first)
+        is_about = not thread.links and any(aboutness(t, thread.entity) >= _ABOUT for t in texts)
+        hits = self.first if is_about else self._search(query) or self.first
         return rate_evidence(hits, query, chain=thread.chain, reranker=self.reranker)
 
     def _finish(self, thread: Thread) -> None:
@@ -428,21 +416,14 @@ class Follower:
         hits = self._search(query)
         self._open.remove(thread)
         found = rate_evidence(hits, query, chain=thread.chain, reranker=self.reranker)
-        evidence = sorted(
-            (
-                (_measure_evidence(each, thread.entity, self.branch), each.hit)
-                for each in found
-                if each.hit.id not in taken
-            ),
-            key=lambda pair: -pair[0],
-        )
-        if not evidence:
-            self.ended.append(rate_links(thread))
-            return
-        (fit, hit), *others = evidence
-        margin = fit / max(others[0][0], 1e-6) if others else 1.0
-        last = Link(query, "", hit, fit, margin, support=hit.score)
-        self.ended.append(rate_links(thread.then(last)))
+        new = [each for each in found if each.hit.id not in taken]
+        fits = [_measure_evidence(each, thread.entity, self.branch) for each in new]
+        if new:
+            best, *others = sorted(fits, reverse=True)
+            hit = new[fits.index(best)].hit
+            margin = best / max(others[0], 1e-6) if others else 1.0
+            thread = thread.then(Link(query, "", hit, best, margin, support=hit.score))
+        self.ended.append(rate_links(thread))
 
     def _search(self, query: str) -> Sequence[Hit]:
         self._calls += 1
@@ -468,27 +449,18 @@ def _expand_branch(branch: Branch, first: Sequence[Hit]) -> Branch:
     if sought is None or not sought.through:
         return branch
     word = sought.word.split()[-1]
-    for hit in first[:BEAM]:
-        text = hit.memory.indexed_text
-        if word in text.lower() and aboutness(text, branch.anchor) >= _NAMED:
-            return branch
-    last = sought.through[-1]
-    steps = (*branch.steps, *sought.through[:-1])
-    return replace(branch, steps=steps, opening=f"{last} of ", sought=last)
-
-
-def _make_link(query: str, lead: Lead, others: Sequence[Lead]) -> Link:
-    rival = others[0].score if others else 0.0
-    margin = lead.score / max(rival, 1e-6)
-    return Link(query, lead.name, lead.hit, lead.score, margin)
+    texts = (hit.memory.indexed_text for hit in first[:BEAM])
+    if any(word in text.lower() and aboutness(text, branch.anchor) >= _NAMED for text in texts):
+        return branch
+    *steps, last = sought.through
+    return replace(branch, steps=(*branch.steps, *steps), opening=f"{last} of ", sought=last)
 
 
 def rate_links(thread: Thread) -> Thread:
     """Return the thread with the confidence of each link, which what came after it decides with."""
     links: list[Link] = []
-    for place, link in enumerate(thread.links):
-        if link.answer:
-            after = thread.links[place + 1].score if place + 1 < len(thread.links) else 0.0
-            link = replace(link, support=min(after, 1.0))
-        links.append(replace(link, confidence=_rate(link)))
+    after = [*(min(link.score, 1.0) for link in thread.links[1:]), 0.0]
+    for link, support in zip(thread.links, after, strict=False):
+        supported = replace(link, support=support) if link.answer else link
+        links.append(replace(supported, confidence=_rate(supported)))
     return Thread(thread.entity, tuple(links))

@@ -7,22 +7,15 @@ says that several memories are needed, the evidence itself is followed, as `evid
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ekphory.agent.evidence import (
-    HopWeights,
-    Trail,
-    chain_probability,
-    chain_weights,
-    follow,
-    needs_several,
-    read_weights,
-)
+from ekphory.agent import evidence
+from ekphory.agent.evidence import HopWeights, Trail
 from ekphory.agent.local_chain import Follower, Link, Thread, strip_brackets
 from ekphory.agent.provider import SearchTool, SessionOutcome, tell_thread
 from ekphory.agent.question import QuestionReading, is_asking, meaning_words, read_question
-from ekphory.agent_trace import BRANCH, BranchStarted, EventLog, HopResolved, RouteChosen
+from ekphory.agent_trace import BRANCH, BranchStarted, EventLog, HopResolved, Route, RouteChosen
 from ekphory.models.reranker import (
     TINY_RERANKER,
     RerankingModel,
@@ -68,19 +61,15 @@ class LocalProvider:
         first = tool(question)
         if reading.kind != "single" and first:
             return self._follow_path(question, reading, first, tool, log)
-        weights = self.weights or read_weights()
+        weights = self.weights or evidence.read_weights()
         # The gate was learned from questions; a statement is looked up and no more.
-        asks = is_asking(question)
-        several = needs_several(question, first, weights) if asks and len(first) > 1 else 0.0
-        if several < weights.follow:
+        may_follow = len(first) > 1 and is_asking(question)
+        if not may_follow or evidence.needs_several(question, first, weights) < weights.follow:
             return _end_after_one_lookup(first, log, "single")
-        return _follow_evidence(Trail(question, tool, first, self._chain_reader()), weights, log)
-
-    def _chain_reader(self) -> RerankingModel | None:
-        """Return the reranker that the weights were fitted with, where a bundled one is used."""
-        if self.reranker is None or bundled_name(self.reranker) is None:
-            return None
-        return bundled_reranker(TINY_RERANKER)
+        # The weights were fitted with the smallest reranker, which stands for any bundled one.
+        is_read = self.reranker is not None and bundled_name(self.reranker) is not None
+        reader = bundled_reranker(TINY_RERANKER) if is_read else None
+        return _follow_evidence(Trail(question, tool, first, reader), weights, log)
 
     def _follow_path(
         self,
@@ -92,50 +81,45 @@ class LocalProvider:
     ) -> SessionOutcome:
         if reading.kind == "chain" and _is_answered(question, first):
             return _end_after_one_lookup(first, log, "answered")
-        chosen = RouteChosen(
-            route="coq",
-            reason_code=reading.kind,
-            reason_note=_REASONS[reading.kind],
-            branches=len(reading.branches),
-        )
-        log.add(chosen)
-        followers = enumerate(self._list_followers(question, reading, first, tool), start=1)
-        return _sum_up([_follow_and_tell(number, *one, log) for number, one in followers])
-
-    def _list_followers(
-        self, question: str, reading: QuestionReading, first: Sequence[Hit], tool: SearchTool
-    ) -> Iterator[tuple[str, Follower]]:
-        """Return what is asked by each thread and what follows it, made when its turn comes."""
+        why, count = reading.kind, len(reading.branches)
+        log.add(_choose_route("coq", why, branches=count))
         known = meaning_words(strip_brackets(question))
+        threads = []
         for place, branch in enumerate(reading.branches):
-            most_calls = max(1, tool.budget.calls_left // (len(reading.branches) - place))
+            most_calls = max(1, tool.budget.calls_left // (count - place))
             follower = Follower(branch, tool, first, known, most_calls, self.reranker)
-            yield branch.asked_of(branch.anchor), follower
+            threads.append(_follow_and_tell(place + 1, follower, log))
+        confidence = min(thread.confidence if thread else 0.0 for thread in threads)
+        answers = ", ".join(thread.entity for thread in threads if thread and thread.entity)
+        told = f"Followed to {answers}." if answers else "Nothing to follow was found."
+        return SessionOutcome(told, confidence >= _SURE, confidence)
+
+
+def _choose_route(route: Route, why: str, *, branches: int = 1) -> RouteChosen:
+    note = _REASONS[why]
+    return RouteChosen(route=route, reason_code=why, reason_note=note, branches=branches)
 
 
 def _is_answered(question: str, first: Sequence[Hit]) -> bool:
     """Whether one sentence has every word that is searched for: nothing is left to look up."""
     asked = set(query_terms(question).tolist())
-    said = (text for hit in first[:_READ] for text in _list_sentences(hit))
-    return any(asked <= set(passage_terms(text).tolist()) for text in said)
-
-
-def _list_sentences(hit: Hit) -> list[str]:
-    """Return a memory's sentences, each with who says it; a turn of a dialogue is one."""
-    memory = hit.memory
-    if memory.producer:
-        return [memory.indexed_text]
-    return [memory.index_prefix + part for part in _SENTENCE_END.split(memory.text)]
+    for memory in (hit.memory for hit in first[:_READ]):
+        # Each sentence counts with who says it; a turn of a dialogue is one.
+        parts = [memory.text] if memory.producer else _SENTENCE_END.split(memory.text)
+        if any(asked <= set(passage_terms(memory.index_prefix + part).tolist()) for part in parts):
+            return True
+    return False
 
 
 def _end_after_one_lookup(first: Sequence[Hit], log: EventLog, why: str) -> SessionOutcome:
-    log.add(RouteChosen(route="memmachine_search", reason_code=why, reason_note=_REASONS[why]))
+    log.add(_choose_route("memmachine_search", why))
     confidence = first[0].score if first else 0.0
     return SessionOutcome("One lookup.", confidence >= _SURE, confidence)
 
 
-def _follow_and_tell(number: int, query: str, follower: Follower, log: EventLog) -> Thread | None:
+def _follow_and_tell(number: int, follower: Follower, log: EventLog) -> Thread | None:
     """Follow one thread and tell its hops, also where it cannot be followed to its end."""
+    query = follower.branch.asked_of(follower.branch.anchor)
     log.add(BranchStarted(branch=number, query=query), actor=BRANCH)
     try:
         follower.follow()
@@ -162,22 +146,15 @@ def _make_hop(branch: int, place: int, link: Link) -> HopResolved:
     )
 
 
-def _sum_up(threads: Sequence[Thread | None]) -> SessionOutcome:
-    confidence = min((thread.confidence if thread else 0.0) for thread in threads)
-    answers = ", ".join(thread.entity for thread in threads if thread and thread.entity)
-    told = f"Followed to {answers}." if answers else "Nothing to follow was found."
-    return SessionOutcome(told, confidence >= _SURE, confidence)
-
-
 def _follow_evidence(trail: Trail, weights: HopWeights, log: EventLog) -> SessionOutcome:
-    log.add(RouteChosen(route="coq", reason_code="several", reason_note=_REASONS["several"]))
+    log.add(_choose_route("coq", "several"))
     log.add(BranchStarted(branch=1, query=trail.question), actor=BRANCH)
     sure = [trail.plain[0].score]
     try:
-        ranking = follow(trail, weights, sure)
+        ranking = evidence.follow(trail, weights, sure)
     finally:
         _tell(trail, sure, log)
-    confidence = round(chain_probability(sure, chain_weights(trail, weights)), 4)
+    confidence = round(evidence.chain_probability(sure, evidence.chain_weights(trail, weights)), 4)
     told = f"Followed over {len(sure)} memories."
     return SessionOutcome(told, confidence >= _SURE, confidence, ranking)
 

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -94,19 +94,20 @@ class AgentSettings:
     anthropic_max_output_tokens: int = 2048
 
     def __post_init__(self) -> None:
-        _one_of("agent_session_provider", self.agent_session_provider, get_args(ProviderName))
-        _one_of(
-            "openai_native_agent_environment",
-            self.openai_native_agent_environment,
-            get_args(OpenAIEnvironment),
-        )
-        _number("agent_session_timeout_seconds", self.agent_session_timeout_seconds, "above 0")
+        _check_choice(self, "agent_session_provider", get_args(ProviderName))
+        _check_choice(self, "openai_native_agent_environment", get_args(OpenAIEnvironment))
+        self._check_number("agent_session_timeout_seconds", "above 0")
         for name in ("agent_session_max_combined_calls", "anthropic_max_output_tokens"):
-            _number(name, getattr(self, name), "above 0")
+            self._check_number(name, "above 0")
             if not isinstance(getattr(self, name), int):
                 raise InvalidInput(name, getattr(self, name), "must be an integer", "Give one")
-        name = "agent_session_max_retry_interval_seconds"
-        _number(name, getattr(self, name), "0 or more")
+        self._check_number("agent_session_max_retry_interval_seconds", "0 or more")
+
+    def _check_number(self, name: str, least: Literal["above 0", "0 or more"]) -> None:
+        value = getattr(self, name)
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+        if not fits or value < 0 or (value == 0 and least == "above 0"):
+            raise InvalidInput(name, value, "is out of range", f"Give a number {least}")
 
     @property
     def provider(self) -> ProviderName:
@@ -132,18 +133,13 @@ class AgentOptions:
     on_event: agent_trace.Listener | None = None
 
     def __post_init__(self) -> None:
-        _one_of("stage_results", self.stage_results, get_args(agent_trace.StageResults))
+        _check_choice(self, "stage_results", get_args(agent_trace.StageResults))
 
 
-def _one_of(field_name: str, value: object, choices: tuple[str, ...]) -> None:
+def _check_choice(given: object, name: str, choices: tuple[str, ...]) -> None:
+    value = getattr(given, name)
     if value is not None and value not in choices:
-        raise InvalidInput(field_name, value, "no such choice", f"Choose {', '.join(choices)}")
-
-
-def _number(field_name: str, value: object, least: Literal["above 0", "0 or more"]) -> None:
-    fits = isinstance(value, int | float) and not isinstance(value, bool)
-    if not fits or value < 0 or (value == 0 and least == "above 0"):  # type: ignore[operator]
-        raise InvalidInput(field_name, value, "is out of range", f"Give a number {least}")
+        raise InvalidInput(name, value, "no such choice", f"Choose {', '.join(choices)}")
 
 
 # A session that nobody waits for any more is told so, and ends at its next step.
@@ -168,20 +164,20 @@ def cancellable(cancelled: threading.Event) -> Iterator[None]:
 # What a session may spend: calls of the search tool, top level and branch together, and time.
 
 
+@dataclass(slots=True, kw_only=True)
 class Budget:
-    """Counts calls and watches the clock."""
+    """Counts calls, and watches the clock from its making on.
 
-    def __init__(self, *, most_calls: int, seconds: float) -> None:
-        """Start the clock.
+    Attributes:
+        most_calls: How many calls may be made, refused ones included.
+        seconds: How long the session may take.
+        calls: How many were made.
+    """
 
-        Args:
-            most_calls: How many calls may be made, refused ones included.
-            seconds: How long the session may take.
-        """
-        self.most_calls = most_calls
-        self.seconds = seconds
-        self.calls = 0
-        self._ends = time.monotonic() + seconds
+    most_calls: int
+    seconds: float
+    calls: int = 0
+    _began: float = field(default_factory=time.monotonic)
 
     @property
     def calls_left(self) -> int:
@@ -191,19 +187,18 @@ class Budget:
     @property
     def seconds_left(self) -> float:
         """How much time is left; 0 once it is over."""
-        return max(0.0, self._ends - time.monotonic())
+        return max(0.0, self._began + self.seconds - time.monotonic())
 
     def spend_call(self) -> int:
-        """Count one call; returns its number, from 1.
+        """Count one call; return its number, from 1.
 
         Raises:
             SessionFault: No call or no time is left.
         """
         self.check_time()
-        if self.calls >= self.most_calls:
-            raise SessionFault(
-                "session_call_budget_exceeded", f"all {self.most_calls} calls were made"
-            )
+        if not self.calls_left:
+            problem = f"all {self.most_calls} calls were made"
+            raise SessionFault("session_call_budget_exceeded", problem)
         self.calls += 1
         return self.calls
 
@@ -279,9 +274,8 @@ class SearchTool:
             QueryRefused: It is empty, too long, or was searched already.
             SessionFault: No call or no time is left, or the search failed.
         """
-        call = self.budget.spend_call()
-        self.log.step = call
-        told = partial(agent_trace.ToolReturned, call=call)
+        self.log.step = self.budget.spend_call()
+        told = partial(agent_trace.ToolReturned, call=self.log.step, query=query)
         refusal = self._refusal(query)
         if refusal is not None:
             returned = told(query=query[:200], status="refused", summary=refusal)
@@ -292,13 +286,13 @@ class SearchTool:
         try:
             hits = tuple(self.search(query))
         except EkphoryError as error:
-            returned = told(query=query, status="failed", summary=str(error))
-            self.log.add(returned, actor=actor)
+            self.log.add(told(status="failed", summary=str(error)), actor=actor)
             raise SessionFault("downstream_tool_failure", str(error)) from error
         self.found.append(QueryHits(query, hits))
         ids, took = tuple(hit.id for hit in hits), (time.perf_counter() - started) * 1000
-        returned = told(query=query, status="success", summary=f"episodes={len(hits)}")
-        self.log.add(replace(returned, memory_ids=ids, milliseconds=took), actor=actor)
+        summary = f"episodes={len(hits)}"
+        returned = told(status="success", summary=summary, memory_ids=ids, milliseconds=took)
+        self.log.add(returned, actor=actor)
         return hits
 
     def _refusal(self, query: str) -> str | None:

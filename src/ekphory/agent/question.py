@@ -7,7 +7,8 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, cast
 
 from ekphory.agent.provider import folded, words_in
 
@@ -48,15 +49,10 @@ class Relation:
     is_person: bool = False
 
 
-_CUES: Mapping[str, tuple[str, ...]] = {
-    word: tuple(" ".join(cue.split()) for cue in cues.split(","))
-    for word, cues in _RULES["relations"].items()
-}
+_CUES: Mapping[str, str] = _RULES["relations"]
 _SAME: Mapping[str, str] = _RULES["same"]
-_THROUGH: Mapping[str, tuple[str, ...]] = {
-    word: tuple(steps) for word, steps in _RULES["through"].items()
-}
-_KNOWN = frozenset(_CUES) | frozenset(_SAME) | frozenset(_THROUGH)
+_THROUGH: Mapping[str, Sequence[str]] = _RULES["through"]
+_KNOWN = frozenset((*_CUES, *_SAME, *_THROUGH))
 
 
 def is_relation(word: str) -> bool:
@@ -74,21 +70,20 @@ def _does_something(word: str) -> bool:
     return word not in WORDS["no_doers"]
 
 
-def _doing(word: str) -> tuple[str, ...]:
-    """Return what memories may say of a doer: "illustrated by" of an illustrator."""
-    if not (_does_something(word) and word.endswith(("er", "or"))):
-        return ()
-    stem = word[:-2]
-    return (f"{stem}ed by", f"{stem}ed", f"{stem}es", f"{stem}s")
-
-
 def relation(word: str) -> Relation:
     """Return the relation of this word; of a word that is not listed the word itself is the cue."""
     said = folded(word)
     name = _singular(said) or said
-    cues = (name, *(_CUES.get(_SAME.get(name, name)) or _doing(name)))
+    listed = _CUES.get(_SAME.get(name, name))
+    cues = [name]
+    if listed is not None:
+        cues += (" ".join(cue.split()) for cue in listed.split(","))
+    elif _does_something(name) and not name.endswith("ist"):
+        # What memories may say of a doer: "illustrated by" of an illustrator.
+        cues += (name[:-2] + ending for ending in ("ed by", "ed", "es", "s"))
     is_person = name not in WORDS["places"] and (name in _KNOWN or _does_something(name))
-    return Relation(name, tuple(dict.fromkeys(cues)), _THROUGH.get(name, ()), is_person)
+    through = tuple(_THROUGH.get(name, ()))
+    return Relation(name, tuple(dict.fromkeys(cues)), through, is_person)
 
 
 def _singular(word: str) -> str | None:
@@ -127,18 +122,25 @@ _INSIDE: dict[Style, frozenset[str]] = {
 _LONGEST_NUMBER = 4
 _SEEN = 24
 _NEXT_WORD = re.compile(r" ([a-zà-ÿ]+)")
+_VERB = re.compile(r"ed$|...s$")
 _SPEAKING = frozenset(("i", "i'm", "i've", "i'll", "i'd"))
+_NAMES_NONE = WORDS["never_alone"] | {"on", "in"}
+
+
+ItemKind = Literal["name", "word", "possessive", "mark"]
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
-    """A name and where it stands.
+class Item:
+    """One piece of a text.
 
     Attributes:
-        text: As written, without a possessive ending.
+        kind: What it is.
+        text: Of a name as written, without a possessive ending; else in lower case.
         start, end: Its place in the text.
     """
 
+    kind: ItemKind
     text: str
     start: int
     end: int
@@ -149,13 +151,13 @@ class Name:
         return meaning_words(self.text)
 
 
-def names_in(text: str, *, style: Style) -> tuple[Name, ...]:
+def names_in(text: str, *, style: Style) -> tuple[Item, ...]:
     """Find names: capitalised words with what may stand between them.
 
     A capital at the beginning of a sentence counts where what follows goes with a name. Days and
     months alone are no names.
     """
-    found: list[Name] = []
+    found: list[Item] = []
     for run in _Scan(text, style).runs():
         start, end = run[0].start(), run[-1].end()
         if found and start < found[-1].end:
@@ -163,16 +165,12 @@ def names_in(text: str, *, style: Style) -> tuple[Name, ...]:
         end = start + len(_POSSESSIVE.sub("", text[start:end]))
         if style == "question" and (bracket := _BRACKET.match(text, end)):
             end = bracket.end()
-        name = Name(text[start:end], start, end)
-        if len(name.text) > 1 and not _is_date(name):
+        name = Item("name", text[start:end], start, end)
+        # Days, months, numbers and small words alone are none.
+        is_date = all(word in _NAMES_NONE or word[0].isdigit() for word in name.words)
+        if len(name.text) > 1 and not is_date:
             found.append(name)
     return tuple(found)
-
-
-def _is_date(name: Name) -> bool:
-    """Whether all of it is days, months, numbers and small words."""
-    names_none = WORDS["never_alone"] | {"on", "in"}
-    return all(word in names_none or word[0].isdigit() for word in name.words)
 
 
 @dataclass(slots=True)
@@ -197,7 +195,7 @@ class _Scan:
             gap = self.text[before.end() : word.start()] if before else ""
             joins = before is not None and self._joins(gap, before[0])
             if self.run and not (joins and len(self.waiting) <= _MOST_PARTICLES):
-                yield self._taken()
+                yield self._take()
             is_first = before is None or bool(_SENTENCE_BREAK.search(gap))
             if self._belongs(word, is_first=is_first):
                 self.run += [*self.waiting, word]
@@ -205,21 +203,20 @@ class _Scan:
             elif self.run and gap == " " and word[0] in _INSIDE[self.style]:
                 self.waiting.append(word)
             elif self.run:
-                yield self._taken()
+                yield self._take()
             if self.run and not self.waiting and self._ends_at(word):
-                yield self._taken()
+                yield self._take()
             before = word
         if self.run:
-            yield self._taken()
+            yield self._take()
 
-    def _taken(self) -> list[re.Match[str]]:
+    def _take(self) -> list[re.Match[str]]:
         taken, self.run, self.waiting = self.run, [], []
         return taken
 
     def _joins(self, gap: str, before: str) -> bool:
-        if _GAPS[self.style].fullmatch(gap):
-            return True
-        return bool(_INITIAL_GAP.fullmatch(gap) and _ABBREVIATION.fullmatch(before))
+        is_initial = _INITIAL_GAP.fullmatch(gap) and _ABBREVIATION.fullmatch(before)
+        return bool(is_initial or _GAPS[self.style].fullmatch(gap))
 
     def _belongs(self, word: re.Match[str], *, is_first: bool) -> bool:
         written, lower = word[0], folded(word[0])
@@ -240,8 +237,9 @@ class _Scan:
             return True
         if follows[:1] == ",":
             return folded(word[0]) in WORDS["interjections"]
+        # A verb that tells something may follow a name.
         after = _NEXT_WORD.match(follows)
-        return after is not None and not _goes_with_a_name(after[1])
+        return after is not None and after[1] not in WORDS["verbs"] and not _VERB.search(after[1])
 
     def _ends_at(self, word: re.Match[str]) -> bool:
         """Whether a possessive ends the name; in a title as "Eddie's Father" it does not."""
@@ -258,52 +256,27 @@ class _Scan:
         return is_relation(word[0]) and (follows == " of " or word[0].isupper())
 
 
-def _goes_with_a_name(word: str) -> bool:
-    """Whether a word in lower case may follow a name: a verb that tells something."""
-    return word in WORDS["verbs"] or word.endswith("ed") or (len(word) > 3 and word.endswith("s"))
-
-
 # A question as a list of names, words and possessive endings, in order.
 
-ItemKind = Literal["name", "word", "possessive", "mark"]
-
 _PIECE = re.compile(
-    r"(['’]s?)(?=\W|$)|[^\W_]+(?:-[^\W_]+|['’](?!s\b)[^\W_]+)*|([,;:?!])", re.IGNORECASE
+    r"(?P<possessive>['’]s?)(?=\W|$)|(?P<word>[^\W_]+(?:-[^\W_]+|['’](?!s\b)[^\W_]+)*)"
+    r"|(?P<mark>[,;:?!])",
+    re.IGNORECASE,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One piece of a question.
-
-    Attributes:
-        kind: What it is.
-        text: As written; words in lower case.
-        start, end: Its place in the question.
-    """
-
-    kind: ItemKind
-    text: str
-    start: int
-    end: int
-
-
-def question_items(question: str) -> list[Item]:
+def _question_items(question: str) -> list[Item]:
     """Cut a question into pieces around the names that are found in it."""
     items: list[Item] = []
     place = 0
     for name in (*names_in(question, style="question"), None):
-        until = len(question) if name is None else name.start
-        items += [_item(found) for found in _PIECE.finditer(question, place, until)]
+        for piece in _PIECE.finditer(question, place, name.start if name else len(question)):
+            kind = cast("ItemKind", piece.lastgroup)
+            items.append(Item(kind, folded(piece[0]), piece.start(), piece.end()))
         if name is not None:
-            items.append(Item("name", name.text, name.start, name.end))
+            items.append(name)
             place = name.end
     return items
-
-
-def _item(found: re.Match[str]) -> Item:
-    kind: ItemKind = "possessive" if found[1] else "mark" if found[2] else "word"
-    return Item(kind, folded(found[0]), found.start(), found.end())
 
 
 # Reads out of a question what must be found first, and what is asked of it then.
@@ -356,10 +329,8 @@ class QuestionReading:
 _LONE_APOSTROPHE = re.compile(r"^['’](?!s\b)")
 _JOINTS = frozenset({"and", "or"})
 _LINKS = frozenset({"of", "behind"})
-_WHICH = frozenset({"which", "what"})
 _RELATIVES = frozenset({"that", "which", "who"})
 _DETERMINERS = frozenset("the a an my our your his her its their both".split())
-_STATES = frozenset("current former new present late first last".split())
 _FAMILY_SIDES = frozenset({"paternal", "maternal"})
 _MOST_BETWEEN = 3
 _THINGS = WORDS["place_words"] | WORDS["things"]
@@ -391,34 +362,26 @@ class _Path:
 
 def read_question(question: str) -> QuestionReading:
     """Read which lookups a question needs."""
-    items = question_items(question)
+    items = _question_items(question)
     names = [place for place, item in enumerate(items) if item.kind == "name"]
-    starts = names or _owners(items)
-    paths = [_path(items, start) for start in starts]
+    paths = [_path(items, start) for start in names or _owners(items)]
     together = _coordinated(items, paths)
     if len(together) > 1:
         return _side_by_side(items, together)
     longest = max(paths, key=lambda path: len(path.steps), default=None)
-    if longest is not None and longest.steps:
-        branch = _branch(question, items, longest)
-        if branch.steps or relation(branch.sought or "").through:
-            return QuestionReading("chain", (branch,))
-    return QuestionReading("single")
+    branch = _branch(question, items, longest) if longest is not None and longest.steps else None
+    if branch is None or not (branch.steps or relation(branch.sought or "").through):
+        return QuestionReading("single")
+    return QuestionReading("chain", (branch,))
 
 
 def _owners(items: Sequence[Item]) -> list[int]:
     """Where there is no name: who has something, as in "my sister's boss"."""
     return [
         place
-        for place, item in enumerate(items[:-1])
-        if item.kind == "word"
-        and item.text not in _ASKING
-        and (items[place + 1].kind == "possessive" or _is_own(items, place))
+        for place, (item, following) in enumerate(pairwise(items))
+        if item.kind == "word" and item.text not in _ASKING and following.kind == "possessive"
     ]
-
-
-def _is_own(items: Sequence[Item], place: int) -> bool:
-    return place > 1 and items[place - 1].text in ("my", "our") and items[place - 2].text == "of"
 
 
 def _path(items: Sequence[Item], start: int) -> _Path:
@@ -472,41 +435,25 @@ def _with_side(items: Sequence[Item], place: int) -> str:
 
 
 def _before_kind(items: Sequence[Item], start: int) -> tuple[int, str]:
-    """Step over what says of which kind a name is; gives the first place and the kind."""
+    """Step over what says of which kind a name is; return the first place and the kind."""
     place, kind = start, ""
     while place and items[place - 1].kind in ("word", "mark"):
         text = items[place - 1].text
-        if text in _KINDS and not kind and items[max(place - 2, 0)].text not in _WHICH:
+        if text in _KINDS and not kind and items[max(place - 2, 0)].text not in ("which", "what"):
             kind = text
         elif text not in _DETERMINERS and not (text == ":" and kind):
             break
         place -= 1
-    if kind and (described := _of_before(items, place)) is not None:
-        return described, kind
     return place, kind
 
 
-def _of_before(items: Sequence[Item], place: int) -> int | None:
-    """Step over adjectives to an "of", as in "of the romantic comedy film X"."""
-    for back in range(place, max(place - _MOST_BETWEEN, 1) - 1, -1):
-        if items[back - 1].text in _LINKS:
-            return back
-        if items[back - 1].kind != "word" or items[back - 1].text in _ASKING - _DETERMINERS:
-            return None
-    return None
-
-
 def _of_chain(items: Sequence[Item], place: int) -> tuple[list[str], int]:
-    """Follow "the X of the Y of" to the left; gives the relations and the first place."""
+    """Follow "the X of the Y of" to the left; return the relations and the first place."""
     steps: list[str] = []
-    while place >= 2 and items[place - 1].text in _LINKS:
-        head = place - 2
-        if not is_relation(items[head].text):
-            break
-        step = _with_side(items, head)
-        steps.append(step)
-        place = head - (" " in step)
-        while place and items[place - 1].text in _DETERMINERS | _STATES:
+    while place > 1 and items[place - 1].text in _LINKS and is_relation(items[place - 2].text):
+        steps.append(_with_side(items, place - 2))
+        place -= 2 + (" " in steps[-1])
+        while place and items[place - 1].text in _DETERMINERS:
             place -= 1
     return steps, place
 
@@ -526,24 +473,16 @@ def _coordinated(items: Sequence[Item], paths: Sequence[_Path]) -> list[_Path]:
     words = {item.text for item in items if item.kind == "word"}
     row = _longest_row(items, paths)
     if len(row) > 1:
-        between = {item.text for item in items[row[0].last + 1 : row[-1].first]}
-        if (
-            "or" in between
-            or words & _BOTH
-            or _is_choice(items, row[0].first)
-            or any(path.steps for path in row)
-        ):
+        first, between = row[0].first, items[row[0].last + 1 : row[-1].first]
+        is_choice = [item.text for item in items[max(first - 2, 0) : first]] == ["out", "of"]
+        says_or = any(item.text == "or" for item in between)
+        if says_or or words & _BOTH or is_choice or any(path.steps for path in row):
             return row
-    if len(paths) == 2 and words & _BOTH | words & _RANKING:
-        between = {item.text for item in items[paths[0].last + 1 : paths[1].first]}
-        if between & _AGAINST:
+    if len(paths) == 2 and words & (_BOTH | _RANKING):
+        between = items[paths[0].last + 1 : paths[1].first]
+        if any(item.text in _AGAINST for item in between):
             return list(paths)
     return []
-
-
-def _is_choice(items: Sequence[Item], first: int) -> bool:
-    """Whether "out of" stands before the first."""
-    return [item.text for item in items[max(first - 2, 0) : first]] == ["out", "of"]
 
 
 def _longest_row(items: Sequence[Item], paths: Sequence[_Path]) -> list[_Path]:
@@ -551,17 +490,13 @@ def _longest_row(items: Sequence[Item], paths: Sequence[_Path]) -> list[_Path]:
     best: list[_Path] = []
     row: list[_Path] = []
     for path in paths:
-        joined = bool(row) and _is_joint(items[row[-1].last + 1 : path.first])
-        row = [*row, path] if joined else [path]
+        between = items[row[-1].last + 1 : path.first] if row else ()
+        is_joint = all(item.text in _JOINTS or item.text in ",?!" for item in between)
+        row = [*row, path] if between and is_joint else [path]
         joins = any(item.text in _JOINTS for item in items[row[0].last + 1 : path.first])
         if joins and len(row) > len(best):
             best = row
     return best
-
-
-def _is_joint(between: Sequence[Item]) -> bool:
-    texts = [item.text for item in between]
-    return bool(texts) and all(text in _JOINTS or text in ",?!" for text in texts)
 
 
 def _side_by_side(items: Sequence[Item], paths: Sequence[_Path]) -> QuestionReading:

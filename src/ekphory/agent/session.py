@@ -6,7 +6,7 @@ import logging
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate, chain, islice
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from ekphory.agent.local_provider import LocalProvider
 from ekphory.agent.provider import (
     LONGEST_QUERY,
     AgentOptions,
-    AgentSettings,
     Budget,
     QueryHits,
     QueryRefused,
@@ -43,24 +42,6 @@ What it finds out it tells the log, hop by hop, so that a session that cannot go
 """
 
 
-def provider_for(
-    settings: AgentSettings, *, reranker: RerankingModel | None = None
-) -> SessionProvider:
-    """Make the provider that the settings name.
-
-    Args:
-        settings: How sessions are held.
-        reranker: That of the search, for where the settings have none of their own.
-
-    Raises:
-        InvalidInput: What the provider needs is not configured.
-        MissingExtra: The provider's SDK is not installed.
-    """
-    if settings.provider == "local":
-        return LocalProvider(settings.reranker or reranker)
-    return ModelProvider(settings)
-
-
 # Merging.
 
 FIRST = 0.5
@@ -80,17 +61,18 @@ def merge_hits(
     plain search gave it; one that only a hop found has at most the lowest of those. How sure its
     hop is stands in `scores["hop"]`: it is a rating, not a probability.
     """
-    hops = _list_hops(events)
+    # The first hops of all threads come before the second.
+    hops = [each.body for each in events if isinstance(each.body, agent_trace.HopResolved)]
+    hops.sort(key=lambda hop: (hop.hop, hop.branch))
     best = {hit.id: hit for hit in plain}
     least = min((hit.score for hit in plain), default=1.0)
     for hit in chain.from_iterable(each.hits for each in found):
-        if hit.id not in best:
-            best[hit.id] = replace(hit, score=min(hit.score, least))
+        best.setdefault(hit.id, replace(hit, score=min(hit.score, least)))
     confidence: dict[str, float] = {}
-    for hop in hops:
-        for memory_id in hop.memory_ids:
-            if memory_id in best:
-                confidence[memory_id] = max(confidence.get(memory_id, 0.0), hop.confidence)
+    stated = ((memory_id, hop.confidence) for hop in hops for memory_id in hop.memory_ids)
+    for memory_id, likely in stated:
+        if memory_id in best:
+            confidence[memory_id] = max(confidence.get(memory_id, 0.0), likely)
     first = [memory_id for memory_id, likely in confidence.items() if likely >= FIRST]
     order = dict.fromkeys((*first, *_order_by_worth(plain, found, hops)))
     for memory_id, likely in confidence.items():
@@ -105,26 +87,21 @@ def keep_first(
 
     Where several things are looked up beside each other, what it says may be of all of them.
     """
+    routes = (each.body for each in events if isinstance(each.body, agent_trace.RouteChosen))
+    is_parallel = any(route.branches > 1 for route in routes)
     first = [hit for hit in merged if hit.id in {each.id for each in plain[:1]}]
-    routes = (event.body for event in events)
-    is_parallel = any(
-        isinstance(route, agent_trace.RouteChosen) and route.branches > 1 for route in routes
-    )
-    if not first or (first[0].scores.get("hop", 0.0) >= FIRST and not is_parallel):
-        return list(merged)
-    return [*first, *(hit for hit in merged if hit.id != first[0].id)]
+    if not is_parallel:
+        first = [hit for hit in first if hit.scores.get("hop", 0.0) < FIRST]
+    return [*first, *(hit for hit in merged if hit not in first)]
 
 
 def _order_by_worth(
     plain: Sequence[Hit], found: Sequence[QueryHits], hops: Sequence[agent_trace.HopResolved]
 ) -> list[str]:
     """Return all ids, the likeliest first."""
-    worth: dict[str, float] = {}
-    least = 1.0
-    for hit in plain:
-        # Plain search orders by more than the score: nobody may overtake within its list.
-        least = min(least, hit.score)
-        worth[hit.id] = least
+    # Plain search orders by more than the score: nobody may overtake within its list.
+    scores = accumulate((hit.score for hit in plain), min, initial=1.0)
+    worth = {hit.id: least for hit, least in zip(plain, islice(scores, 1, None), strict=True)}
     sure = {hop.branch: 1.0 for hop in hops}
     for hop in hops:
         sure[hop.branch] *= hop.confidence
@@ -134,12 +111,6 @@ def _order_by_worth(
             value = hit.score * trust.get(each.query, _UNTOLD)
             worth[hit.id] = max(worth.get(hit.id, 0.0), value)
     return sorted(worth, key=lambda memory_id: -worth[memory_id])
-
-
-def _list_hops(events: Iterable[agent_trace.AgentEvent]) -> list[agent_trace.HopResolved]:
-    """Return the hops of all threads, the first hops before the second."""
-    hops = [event.body for event in events if isinstance(event.body, agent_trace.HopResolved)]
-    return sorted(hops, key=lambda hop: (hop.hop, hop.branch))
 
 
 # The final order: what follows the chain is reranked for the question, given the chain.
@@ -162,15 +133,15 @@ def rerank_after_chain(
         The hits, and whether the reranker ordered them.
     """
     chosen = [place for place, hit in enumerate(hits) if hit.scores.get("hop", 0.0) >= FIRST]
-    length = chosen[-1] + 1 if chosen else 0
-    chain, rest, tail = hits[:length], hits[length:][:MOST_REREAD], hits[length + MOST_REREAD :]
+    start = chosen[-1] + 1 if chosen else 0
+    rest = hits[start : start + MOST_REREAD]
     if reranker is None or len(rest) < 2:
         return list(hits), False
     scores = score_hits(rest, query, reranker, otherwise="the agent's evidence keeps its order")
     if scores is None:
         return list(hits), False
     order = np.argsort(-blended_ranks(scores.astype(np.float64)), kind="stable")
-    return [*chain, *(rest[place] for place in order), *tail], True
+    return [*hits[:start], *(rest[place] for place in order), *hits[start + MOST_REREAD :]], True
 
 
 # Searching with the agent.
@@ -230,8 +201,10 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
         SessionCancelled: Nobody waits for the result any more.
     """
     settings = options.settings or read_agent_settings()
-    provider = provider_for(settings, reranker=searches.models.reranker)
+    reranker = settings.reranker or searches.models.reranker
+    provider: SessionProvider = LocalProvider(reranker)
     if settings.provider != "local":
+        provider = ModelProvider(settings)
         # Of the few that a model is shown the best must come first.
         searches.hop_models, searches.depth = searches.models, SHOWN_HITS
     question = searches.question
@@ -252,7 +225,6 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
     tool = SearchTool(searches.hop, budget, log)
     completed, outcome = _hold(provider, question.query, tool, log)
     plain = searches.plain()
-    reranker = settings.reranker or searches.models.reranker
     if outcome.ranking is None or plain.order == "time":
         hits, rerank_applied = _order_hits(searches, tool, log, reranker)
     else:
@@ -280,28 +252,16 @@ def _hold(
     """Hold the session; says whether it ended as it should, and how."""
     if not query.strip():
         return True, SessionOutcome("Nothing was asked; these are the newest memories.", True, None)
-    if len(query) > LONGEST_QUERY:
-        problem = f"the query is longer than {LONGEST_QUERY:,} characters"
-        return _fall_back(provider, SessionFault("invalid_tool_call", problem), log)
     try:
+        if len(query) > LONGEST_QUERY:
+            raise QueryRefused(f"the query is longer than {LONGEST_QUERY:,} characters")
         return True, provider.run(query, tool, log)
     except QueryRefused as refusal:
-        return _fall_back(provider, SessionFault("invalid_tool_call", str(refusal)), log)
-    except SessionFault as fault:
-        return _fall_back(provider, fault, log)
-
-
-def _fall_back(
-    provider: SessionProvider, fault: SessionFault, log: agent_trace.EventLog
-) -> tuple[bool, SessionOutcome]:
-    """Tell why plain search answers."""
+        fault = SessionFault("invalid_tool_call", str(refusal))
+    except SessionFault as met:
+        fault = met
     log.add(agent_trace.FellBack(reason=fault.reason, problem=fault.problem))
-    _log.warning(
-        "agent session (%s) fell back to plain search: %s: %s",
-        provider.name,
-        fault.reason,
-        fault.problem,
-    )
+    _log.warning("agent session (%s) fell back to plain search: %s", provider.name, fault)
     return False, SessionOutcome(f"Fell back to plain search: {fault.reason}.", False, None)
 
 
@@ -315,7 +275,9 @@ def _order_hits(
         return plain.hits, False
     found = merge_hits(plain.hits, tool.found, log.events)
     merged_hits = keep_first(plain.hits, found, log.events)
-    query = RerankQuery(question.query, context=_describe_chain(log), now=question.now)
+    hops = (each.body for each in log.events if isinstance(each.body, agent_trace.HopResolved))
+    chain_so_far = tuple(f"{hop.query}: {hop.answer}" for hop in hops if hop.answer)
+    query = RerankQuery(question.query, context=chain_so_far, now=question.now)
     hits, rerank_applied = rerank_after_chain(merged_hits, query, reranker)
     return _cut(hits, question), rerank_applied
 
@@ -324,8 +286,3 @@ def _cut(hits: Sequence[Hit], question: Question) -> tuple[Hit, ...]:
     """Return the first hits that are likely enough."""
     least = question.min_score or 0.0
     return tuple(hit for hit in hits if hit.score >= least)[: question.k]
-
-
-def _describe_chain(log: agent_trace.EventLog) -> tuple[str, ...]:
-    hops = (event.body for event in log.events if isinstance(event.body, agent_trace.HopResolved))
-    return tuple(f"{hop.query}: {hop.answer}" for hop in hops if hop.answer)

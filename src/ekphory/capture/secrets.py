@@ -149,7 +149,7 @@ class _PublishedRule:
             begins = text.rfind("\n", 0, start) + 1
             line = text[begins : text.find("\n", end) % (len(text) + 1)]
             given = {"secret": secret, "match": match.group(0), "line": line}
-            if not any(each.hold(**given) for each in (*self.exceptions, _general_exceptions())):
+            if not any(each.hold(**given) for each in self.exceptions):
                 yield Secret(start, end, self.name)
 
     def _group_of(self, match: Any) -> int:  # noqa: ANN401  untyped
@@ -173,17 +173,13 @@ def _published_rules() -> tuple[_PublishedRule, ...]:
             tuple(rule["keywords"]),
             float(rule.get("entropy", 0.0)),
             rule.get("secretGroup"),
-            tuple(map(_read_exceptions, rule.get("allowlists", ()))),
+            # Those of all rules hold beside its own.
+            tuple(map(_read_exceptions, (*rule.get("allowlists", ()), _gitleaks()["allowlist"]))),
         )
         for rule in _gitleaks()["rules"]
         # A rule without a pattern is about names of files.
         if "regex" in rule
     )
-
-
-@lru_cache(1)
-def _general_exceptions() -> _Exceptions:
-    return _read_exceptions(_gitleaks()["allowlist"])
 
 
 def _read_exceptions(given: Mapping[str, Any]) -> _Exceptions:

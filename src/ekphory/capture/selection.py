@@ -373,28 +373,17 @@ def _has_words(text: str) -> bool:
     words = _WORDS.findall(text.replace(REDACTED, " ").replace("’", "'").casefold())
     if REDACTED not in text:
         return bool(text.strip())
-    return sum(word not in _phrases().empty_words for word in words) > 1
+    return sum(word not in _EMPTY_WORDS for word in words) > 1
 
 
 _WORDS = re.compile(r"\w+(?:'\w+)*")
 
 
-@dataclass(frozen=True, slots=True)
-class _Phrases:
-    """What `phrases.toml` knows, as it says there."""
-
-    greeting: re.Pattern[str]
-    points_back: re.Pattern[str]
-    empty_words: frozenset[str]
-
-
-@lru_cache(1)
-def _phrases() -> _Phrases:
-    given = tomllib.loads(files("ekphory.capture").joinpath("phrases.toml").read_text("utf-8"))
-    greeting, points_back = (
-        re.compile(given[name], re.VERBOSE | re.IGNORECASE) for name in ("greeting", "points_back")
-    )
-    return _Phrases(greeting, points_back, frozenset(given["empty_words"]))
+_PHRASES = tomllib.loads(files(__package__).joinpath("phrases.toml").read_text("utf-8"))
+_GREETING, _POINTS_BACK = (
+    re.compile(_PHRASES[name], re.VERBOSE | re.IGNORECASE) for name in ("greeting", "points_back")
+)
+_EMPTY_WORDS = frozenset(_PHRASES["empty_words"])
 
 
 def without_greeting(text: str) -> str:
@@ -402,7 +391,7 @@ def without_greeting(text: str) -> str:
 
     A message that is a greeting alone stays as it is.
     """
-    found = _phrases().greeting.match(text)
+    found = _GREETING.match(text)
     return (text[found.end() :].strip() if found else "") or text
 
 
@@ -454,7 +443,7 @@ def _count_needed(read: Sequence[_Read]) -> int:
     if last.reading.reaches or len(read) == 1 or read[-2].given.message.role == "tool":
         return last.reading.reaches
     text = without_greeting(last.given.message.text)
-    return 1 if _phrases().points_back.match(text) else 0
+    return 1 if _POINTS_BACK.match(text) else 0
 
 
 def _named(read: _Read, finder: services.EntityFinder | None) -> list[services.Entity]:
@@ -509,22 +498,20 @@ def _write(
     new = [draft for draft, known in zip(finished, there, strict=True) if known is None]
     report = add_drafts(engine, scope, new) if new else WriteReport(0, 0, [])
     written = iter(report.ids)
-    kept = []
-    for each, its_labels, known in zip(chosen, fitting, there, strict=True):
-        memory_id = known or next(written)
-        record = get(engine, scope, memory_id)
-        kept.append(
-            Captured(
-                id=memory_id,
-                text=record.text,
-                class_=each.class_,
-                type=record.type,
-                importance=record.importance,
-                entities=each.entities,
-                labels=its_labels,
-                evidence=each.evidence,
-            )
+    records = [get(engine, scope, known or next(written)) for known in there]
+    kept = [
+        Captured(
+            id=record.id,
+            text=record.text,
+            class_=each.class_,
+            type=record.type,
+            importance=record.importance,
+            entities=each.entities,
+            labels=its_labels,
+            evidence=each.evidence,
         )
+        for each, its_labels, record in zip(chosen, fitting, records, strict=True)
+    ]
     return kept, report.added
 
 
@@ -562,10 +549,10 @@ def _finish(draft: Draft, *, labels: Sequence[str], sentence: str | None) -> Dra
     metadata = dict(record.metadata)
     if labels:
         metadata["labels"] = "; ".join(labels)
-    if sentence is None:
-        return replace(draft, record=replace(record, metadata=metadata))
-    metadata["said"] = record.text
-    return replace(draft, record=replace(record, text=sentence, metadata=metadata))
+    if sentence is not None:
+        metadata["said"] = record.text
+    text = record.text if sentence is None else sentence
+    return replace(draft, record=replace(record, text=text, metadata=metadata))
 
 
 def _metadata(each: _Chosen) -> dict[str, Scalar]:

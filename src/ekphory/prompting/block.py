@@ -370,11 +370,7 @@ def _is_unlikely(hit: Hit) -> bool:
 
     A rule is for every prompt, and what is superseded says by its mark why it has none.
     """
-    return _confidence(hit) == "0.00" and hit.since is None and not is_pinned(hit.memory)
-
-
-def _confidence(hit: Hit) -> str:
-    return f"{hit.score:.2f}"
+    return f"{hit.score:.2f}" == "0.00" and hit.since is None and not is_pinned(hit.memory)
 
 
 def _fit_notes(notes: Sequence[str], settings: BlockSettings) -> list[str]:
@@ -454,7 +450,7 @@ def _write_line(hit: Hit, index: int, now: datetime) -> str:
         "type": memory.type,
         "date": memory.at.date().isoformat(),
         "age": format_age(memory.at, now),
-        "confidence": _confidence(hit),
+        "confidence": f"{hit.score:.2f}",
         "producer": memory.producer,
         "superseded": "" if hit.since is None else f"since {hit.since.date().isoformat()}",
     }

@@ -27,35 +27,19 @@ UNSPACED = (
 """For a character class of a regular expression; a change needs a new `TERMS_VERSION`."""
 
 
-# Marks of chat templates, in the forms that models were trained on.
+# Marks of chat templates, characters that look like Latin letters, and those that do not show.
 
-_NAMED = (
-    r"/?(?:INST|SYS(?:TEM_PROMPT)?|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|PREFIX|SUFFIX)"
+_DISGUISES = tomllib.loads(files(__package__).joinpath("disguises.toml").read_text("utf-8"))
+_MARKER, _OPENS_A_TURN, INVISIBLE, ACCENTS = (
+    re.compile(str(_DISGUISES[name]).replace("NAMED", _DISGUISES["named"]))
+    for name in ("marker", "opens_a_turn", "invisible", "accents")
 )
-_MARKER = re.compile(
-    # <|im_start|>, also with the full-width brackets and bars that some tokenizers use or fold
-    r"[<＜][|｜]([\w▁./ -]{1,64})[|｜][>＞]"
-    # [INST], [/INST], [SYSTEM_PROMPT]
-    rf"|[\[［]({_NAMED})[\]］]"
-    # <<SYS>>, <</SYS>>
-    r"|[<＜]{2}(/?SYS)[>＞]{2}"
-    # <s>, </s>, <bos>, <start_of_turn>, <end_of_turn>
-    r"|[<＜](/?s|bos|eos|(?:start|end)_of_turn)[>＞]",
-    re.IGNORECASE,
-)
-
-_OPENS_A_TURN = re.compile(
-    r"[<＜][|｜][\w▁./-]{2,64}[|｜][>＞]"
-    rf"|[\[［](?:{_NAMED})[\]］]"
-    r"|[<＜]{2}/?SYS[>＞]{2}"
-    r"|[<＜](?:start|end)_of_turn[>＞]"
-    # <system>, </user>, [system message]
-    r"|</?(?:system|assistant|developer)(?:[ _-](?:prompt|message|instructions?))?>"
-    r"|\[(?:system|developer)(?:[ _-](?:prompt|message|note|instructions?|override|update))?\]"
-    # ### System:
-    r"|^#{2,4} ?(?:system|instructions?|assistant|human)(?: prompt)? ?:",
-    re.IGNORECASE | re.MULTILINE,
-)
+LOOKALIKES = {
+    ord(character): letter
+    for characters, letters in _DISGUISES["lookalikes"].items()
+    for character, letter in zip(characters, letters, strict=True)
+}
+"""For `str.translate`: look-alike to Latin letter."""
 _FIRST_SIGNS = frozenset("<＜[［#")
 """With one of them every such marker begins."""
 
@@ -71,48 +55,6 @@ def opens_a_turn(text: str) -> bool:
     `<s>` is none of them: it is also HTML.
     """
     return not _FIRST_SIGNS.isdisjoint(text) and _OPENS_A_TURN.search(text) is not None
-
-
-# Characters that look like Latin letters, and those that do not show at all.
-#
-# The pairs are those of Unicode's confusables list (UTS 39) between Latin and the scripts that are
-# used to pass for it; compatibility characters (full-width, bold, circled, …) are left to NFKC.
-
-_LOOKALIKES = {
-    # Cyrillic
-    "АВЕКМНОРСТУХІЈЅ": "ABEKMHOPCTYXIJS",
-    "авекмнорстухіјѕԁԛԝһӏѵ": "abekmhopctyxijsdqwhlv",
-    # Greek
-    "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ": "ABEZHIKMNOPTYX",
-    "αβγεηικμνορσςτυχω": "abyenikuvopocтuxw".replace("т", "t"),
-    # Armenian, IPA, small capitals and strokes
-    "օսհոցզ": "ouhngq",
-    "ɑɡıȷɩʋøłđħ": "agijivoldh",
-    "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ": "abcdefghijklmnoprstuvwyz",
-}
-_LETTER_RANGES = (0x1F150, 0x1F170, 0x1F1E6)
-"""Where A begins: negative circled, negative squared and regional indicator letters."""
-
-LOOKALIKES = {
-    ord(character): letter
-    for characters, letters in _LOOKALIKES.items()
-    for character, letter in zip(characters, letters, strict=True)
-} | {
-    start + place: letter
-    for start in _LETTER_RANGES
-    for place, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-}
-"""For `str.translate`: look-alike to Latin letter."""
-
-INVISIBLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]+"
-)
-"""Control characters, and what Unicode calls default-ignorable."""
-
-ACCENTS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
-"""Marks that combine with the letter before; many on one letter hide it."""
 
 
 # What hides words is undone, in time that is proportional to the length of the text.

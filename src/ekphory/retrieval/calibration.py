@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar, cast, get_args
+from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,22 +113,6 @@ def require_models(file: FittedFile, used: Mapping[str, str]) -> None:
 
 LEAST_EVIDENCE = 6.0
 """Below this the curve is that of a query with this much: training has too few of them."""
-
-
-class ProbabilityCurve(Protocol):
-    """From a fused score to the probability that it stands for."""
-
-    def probabilities(self, scores: NDArray[np.float32], *, evidence: float) -> NDArray[np.float32]:
-        """Probabilities in [0, 1], parallel to `scores`."""
-        ...
-
-
-class ScopeCurves(Protocol):
-    """The curve of a scope, by what it holds."""
-
-    def among(self, turn_share: float) -> ProbabilityCurve:
-        """Return the curve in a scope of which this share, in [0, 1], are turns."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,19 +454,14 @@ class FittedProbabilities:
         Raises:
             ModelError: The reranker is another revision of the one that it was fitted with.
         """
-        name = bundled_name(reranker)
+        name, model = bundled_name(reranker), model_id(reranker) or ""
         if name is None or name not in self.hits:
             return None
-        if not self._is_for(name, model_id(reranker) or ""):
+        # The role is the reranker's name: another one under it has no curve.
+        if model.partition("@")[0] != self.file.models.get(name, "").partition("@")[0]:
             return None
+        require_models(self.file, {name: model})
         return self.hits[name]
-
-    def _is_for(self, role: str, model: str) -> bool:
-        fitted = self.file.models.get(role, "")
-        if fitted.partition("@")[0] != model.partition("@")[0]:
-            return False
-        require_models(self.file, {role: model})
-        return True
 
 
 @cache
@@ -532,7 +511,7 @@ class FirstStageCurves:
 
     of: Literal["words", "meaning", "even"]
 
-    def among(self, turn_share: float) -> ProbabilityCurve:
+    def among(self, turn_share: float) -> Calibration | LexicalCurve:
         """Return the curve in a scope of which this share, in [0, 1], are turns."""
         fitted = fitted_probabilities()
         if self.of == "words":
@@ -540,6 +519,8 @@ class FirstStageCurves:
         return fitted.meaning.among(turn_share if self.of == "meaning" else 0.0)
 
 
+ScopeCurves = FirstStageCurves | FusionCalibration | LexicalCalibration
+"""The curves of scopes, by what these hold."""
 MEANING_CURVES = FirstStageCurves("meaning")
 EVEN_CURVES = FirstStageCurves("even")
 WORD_CURVES = FirstStageCurves("words")

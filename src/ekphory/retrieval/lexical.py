@@ -6,6 +6,7 @@ import re
 import threading
 import unicodedata
 from dataclasses import dataclass
+from itertools import pairwise
 from zlib import crc32
 
 import numpy as np
@@ -61,7 +62,7 @@ def _tokenise(text: str, stop_words: frozenset[str]) -> list[str]:
     pairs: list[str] = []
     for token in _TOKEN.findall(_fold(text)):
         if not token.isascii() and _UNSPACED_START.match(token):
-            pairs.extend(_split_pairs(token))
+            pairs.extend(map("".join, pairwise(token)) if len(token) > 1 else [token])
         elif token not in stop_words:
             words.append(token)
     stems: list[str] = _stemmer().stemWords(words)
@@ -74,12 +75,6 @@ def _fold(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     without_accents = "".join(mark for mark in decomposed if not "\u0300" <= mark <= "\u036f")
     return unicodedata.normalize("NFC", without_accents)
-
-
-def _split_pairs(run: str) -> list[str]:
-    if len(run) == 1:
-        return [run]
-    return [run[start : start + 2] for start in range(len(run) - 1)]
 
 
 def _stemmer() -> Stemmer.Stemmer:

@@ -10,126 +10,101 @@ from ekphory.retrieval.calibration import EVEN_CURVES, WORD_CURVES
 from ekphory.retrieval.fusion import EVEN_LEXICAL_WEIGHT
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.rerank import turns_blend
-from ekphory.retrieval.stages.find import Fuse, SearchPools, SearchTime
+from ekphory.retrieval.stages import find, query, rerank, shape, weigh
 from ekphory.retrieval.stages.link import FollowLinks
-from ekphory.retrieval.stages.query import ClassifyQuery, CleanQuery, ExpandQuery, Hyde, ReadTime
-from ekphory.retrieval.stages.rerank import (
-    Calibrate,
-    GateReranker,
-    LendInSession,
-    Rerank,
-    RerankAgain,
-)
 from ekphory.retrieval.stages.revise import OrderRevisions
-from ekphory.retrieval.stages.shape import (
-    Cut,
-    Diversify,
-    DropKnown,
-    ExpandParents,
-    FilterInjection,
-    FitBudget,
-    PinRules,
-)
-from ekphory.retrieval.stages.weigh import (
-    PUBLISHED_ORIGIN_WEIGHTS,
-    Decay,
-    FavourTime,
-    ListTime,
-    MergePools,
-    Normalise,
-    SourceDedup,
-    Weigh,
-)
 from ekphory.types import MEMORY_TYPES
 
 # Of what is about equally likely the newer comes first; a stronger decay cost quality wherever it
 # was measured, most where facts are updated (docs/ablation.md).
-_NEWER_FIRST = Decay(floor=0.998)
+_NEWER_FIRST = weigh.Decay(floor=0.998)
 
 FAST = Pipeline(
     "fast",
     [
-        CleanQuery(),
-        ClassifyQuery(),
-        ReadTime(),
-        SearchTime(),
-        SearchPools(arms="lexical"),
-        Fuse(method="lexical", lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=WORD_CURVES),
-        Weigh(),
+        query.CleanQuery(),
+        query.ClassifyQuery(),
+        query.ReadTime(),
+        find.SearchTime(),
+        find.SearchPools(arms="lexical"),
+        find.Fuse(method="lexical", lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=WORD_CURVES),
+        weigh.Weigh(),
         _NEWER_FIRST,
-        FavourTime(),
-        ListTime(),
-        Calibrate(),
+        weigh.FavourTime(),
+        weigh.ListTime(),
+        rerank.Calibrate(),
         OrderRevisions(),
-        Cut(),
+        shape.Cut(),
     ],
     summary="By words alone, without a model.",
 )
 BALANCED = Pipeline(
     "balanced",
     [
-        CleanQuery(),
-        ClassifyQuery(),
-        ReadTime(),
-        SearchTime(),
-        SearchPools(),
-        Fuse(),
-        Weigh(),
+        query.CleanQuery(),
+        query.ClassifyQuery(),
+        query.ReadTime(),
+        find.SearchTime(),
+        find.SearchPools(),
+        find.Fuse(),
+        weigh.Weigh(),
         _NEWER_FIRST,
-        FavourTime(),
-        ListTime(),
-        Rerank(candidates=10, blend=turns_blend(0.3), boosts="as asked", seconds=0.5, asks="quick"),
-        LendInSession(),
-        Calibrate(),
+        weigh.FavourTime(),
+        weigh.ListTime(),
+        rerank.Rerank(
+            candidates=10, blend=turns_blend(0.3), boosts="as asked", seconds=0.5, asks="quick"
+        ),
+        rerank.LendInSession(),
+        rerank.Calibrate(),
         FollowLinks(),
         OrderRevisions(),
-        PinRules(),
-        Cut(),
+        shape.PinRules(),
+        shape.Cut(),
     ],
     summary="By meaning and by words, with the best ten read by a quick reranker; the default.",
 )
 RRF = Pipeline(
     "rrf",
     [
-        CleanQuery(),
-        ClassifyQuery(),
-        SearchPools(),
-        Fuse(method="reciprocal_rank"),
-        Weigh(),
+        query.CleanQuery(),
+        query.ClassifyQuery(),
+        find.SearchPools(),
+        find.Fuse(method="reciprocal_rank"),
+        weigh.Weigh(),
         _NEWER_FIRST,
-        Calibrate(),
+        rerank.Calibrate(),
         OrderRevisions(),
-        PinRules(),
-        Cut(),
+        shape.PinRules(),
+        shape.Cut(),
     ],
     summary="As the first stage of balanced, but with the arms fused by ranks: for comparison.",
 )
 ACCURATE = Pipeline(
     "accurate",
     [
-        CleanQuery(),
-        ClassifyQuery(),
-        ReadTime(),
-        SearchTime(),
-        SearchPools(depth=400),
-        Fuse(lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=EVEN_CURVES),
-        Weigh(),
+        query.CleanQuery(),
+        query.ClassifyQuery(),
+        query.ReadTime(),
+        find.SearchTime(),
+        find.SearchPools(depth=400),
+        find.Fuse(lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=EVEN_CURVES),
+        weigh.Weigh(),
         _NEWER_FIRST,
-        FavourTime(),
-        ListTime(),
-        Rerank(
+        weigh.FavourTime(),
+        weigh.ListTime(),
+        rerank.Rerank(
             candidates=50,
             blend=turns_blend(0.3),
             boosts="as asked",
             seconds=2.0,
             asks="quick first",
         ),
-        RerankAgain(blend=turns_blend(0.2), boosts="as asked", seconds=2.0),
-        LendInSession(),
-        Calibrate(),
+        rerank.RerankAgain(blend=turns_blend(0.2), boosts="as asked", seconds=2.0),
+        rerank.LendInSession(),
+        rerank.Calibrate(),
         OrderRevisions(),
-        PinRules(),
-        Cut(),
+        shape.PinRules(),
+        shape.Cut(),
     ],
     summary="As balanced, deeper: forty are read by a quick reranker, and the best dozen of them "
     "by the larger one.",
@@ -137,13 +112,13 @@ ACCURATE = Pipeline(
 MEMORY_SPARK = Pipeline(
     "memory_spark",
     [
-        CleanQuery(),
-        ClassifyQuery(),
-        ReadTime(),
-        Hyde(),
-        ExpandQuery(),
-        SearchTime(),
-        SearchPools(
+        query.CleanQuery(),
+        query.ClassifyQuery(),
+        query.ReadTime(),
+        query.Hyde(),
+        query.ExpandQuery(),
+        find.SearchTime(),
+        find.SearchPools(
             depth=0,
             depth_per_hit=4,
             pool_depth_per_hit={
@@ -153,30 +128,32 @@ MEMORY_SPARK = Pipeline(
                 "shared_rules": 1,
             },
         ),
-        Fuse(method="reciprocal_rank", list_per_hit=4),
-        MergePools(),
-        SourceDedup(),
+        find.Fuse(method="reciprocal_rank", list_per_hit=4),
+        weigh.MergePools(),
+        weigh.SourceDedup(),
         # The weight of the mistakes, which Memory-Spark takes from their path, is the pool's here.
-        Weigh(
-            origin_weights=replace(PUBLISHED_ORIGIN_WEIGHTS, path_parts={"memory/archive/": 0.4}),
+        weigh.Weigh(
+            origin_weights=replace(
+                weigh.PUBLISHED_ORIGIN_WEIGHTS, path_parts={"memory/archive/": 0.4}
+            ),
             bound=None,
             importance=0.0,
         ),
-        Decay(floor=0.8, rate=0.03, fading=MEMORY_TYPES),
-        FavourTime(),
-        ListTime(),
-        Normalise(),
-        GateReranker(mode="hard"),
-        Rerank(candidates=40, query_form="question"),
-        Calibrate(),
+        weigh.Decay(floor=0.8, rate=0.03, fading=MEMORY_TYPES),
+        weigh.FavourTime(),
+        weigh.ListTime(),
+        weigh.Normalise(),
+        rerank.GateReranker(mode="hard"),
+        rerank.Rerank(candidates=40, query_form="question"),
+        rerank.Calibrate(),
         OrderRevisions(),
-        Diversify(trade_off=0.9, among_per_hit=2),
-        ExpandParents(among_per_hit=2),
-        PinRules(),
-        DropKnown(among_per_hit=2),
-        FilterInjection(among_per_hit=2),
-        FitBudget(tokens=2000),
-        Cut(),
+        shape.Diversify(trade_off=0.9, among_per_hit=2),
+        shape.ExpandParents(among_per_hit=2),
+        shape.PinRules(),
+        shape.DropKnown(among_per_hit=2),
+        shape.FilterInjection(among_per_hit=2),
+        shape.FitBudget(tokens=2000),
+        shape.Cut(),
     ],
     summary="The fifteen stages of Memory-Spark with its published numbers, its defects repaired.",
 )

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import pairwise
-from typing import Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 from ekphory.errors import InvalidInput
 
@@ -117,25 +117,10 @@ _JOINS = frozenset(
 _RELATIVES = frozenset({"who", "whom", "which", "whose", "where"})
 
 
-def _read_cues() -> tuple[Cue, ...]:
-    return tuple(
-        Cue(
-            **{name: value for name, value in rule.items() if name not in ("phrases", "hints")},
-            phrases=_split_phrases(rule["phrases"]),
-            hints=QueryHints(**rule.get("hints", {})),
-        )
-        for rule in _RULES["cue"]
-    )
-
-
-def _read_tenses() -> tuple[TenseCue, ...]:
-    return tuple(
-        TenseCue(**rule | {"phrases": _split_phrases(rule["phrases"])}) for rule in _RULES["tense"]
-    )
-
-
-def _split_phrases(listed: str) -> tuple[str, ...]:
-    return tuple(" ".join(phrase.split()) for phrase in listed.split(","))
+def _read_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
+    phrases = tuple(" ".join(phrase.split()) for phrase in rule["phrases"].split(","))
+    hints = {"hints": QueryHints(**rule["hints"])} if "hints" in rule else {}
+    return {**rule, "phrases": phrases, **hints}
 
 
 AnyCue = TypeVar("AnyCue", Cue, TenseCue)
@@ -194,7 +179,8 @@ def _split_word(word: str) -> tuple[str, ...]:
 _BEFORE_IS = frozenset(
     "what which who whom whose where why when how i we he she they it that here there".split()
 )
-CUES, TENSES = _read_cues(), _read_tenses()
+CUES = tuple(Cue(**_read_rule(rule)) for rule in _RULES["cue"])
+TENSES = tuple(TenseCue(**_read_rule(rule)) for rule in _RULES["tense"])
 _CUE_PHRASES, _TENSE_PHRASES = _Phrases(CUES), _Phrases(TENSES)
 
 

@@ -12,21 +12,7 @@ from tests.store.store_contract import contract_record
 from ekphory.retrieval.pipeline import Candidates
 from ekphory.retrieval.query import QueryClass, QueryHints, classify_query
 from ekphory.retrieval.revisions import FOREVER, RevisionLink, RevisionLinks
-from ekphory.retrieval.stages.weigh import (
-    PUBLISHED_ORIGIN_WEIGHTS,
-    Decay,
-    FavourTime,
-    MergePools,
-    Normalise,
-    OriginWeights,
-    SourceDedup,
-    Weigh,
-    decay_factors,
-    drop_near_duplicates,
-    jaccard,
-    type_importance_boost,
-    words,
-)
+from ekphory.retrieval.stages import weigh
 from ekphory.retrieval.time_arm import find_timed_rows
 from ekphory.time_words.parse import read_time
 from ekphory.types import MEMORY_TYPES, to_microseconds
@@ -37,27 +23,31 @@ def test_a_memory_stands_once_with_its_best_ranking_and_the_trace_counts_by_pool
     # A memory stands once with its best ranking.
     ranking = np.array([0.2, 0.9, 0.5], np.float32)
     twice = Candidates(np.array([0, 1, 0]), ranking, {"probability": ranking})
-    merged = MergePools().run(replace(state_of(*records("a", "b")), candidates=twice))
+    merged = weigh.MergePools().run(replace(state_of(*records("a", "b")), candidates=twice))
     assert rows(merged) == [1, 0]
     assert merged.candidates.ranking.tolist() == [np.float32(0.9), np.float32(0.5)]
     # The trace counts by pool.
     given = [*records("a", "b"), *records("c", pool="shared_rules")]
-    merged = MergePools().run(with_candidates(state_of(*given), [0.9, 0.5, 0.7]))
+    merged = weigh.MergePools().run(with_candidates(state_of(*given), [0.9, 0.5, 0.7]))
     assert (rows(merged), merged.notes) == ([0, 2, 1], {"agent_memory": 2, "shared_rules": 1})
 
 
 def kept(*texts, groups=None, threshold=0.85):
     given_groups = groups or ["doc"] * len(texts)
-    return drop_near_duplicates(given_groups, [words(text) for text in texts], threshold=threshold)
+    return weigh.drop_near_duplicates(
+        given_groups, [weigh.words(text) for text in texts], threshold=threshold
+    )
 
 
 def test_the_similarity_is_the_share_of_common_words_of_three_letters():
     # Words are distinct folded and of three letters at least.
-    assert words("The cat, the CAT is at 042!") == {"the", "cat", "042"}
+    assert weigh.words("The cat, the CAT is at 042!") == {"the", "cat", "042"}
     # The similarity is the share of common words.
-    assert jaccard(words("red green blue"), words("green blue black")) == pytest.approx(2 / 4)
+    assert weigh.jaccard(
+        weigh.words("red green blue"), weigh.words("green blue black")
+    ) == pytest.approx(2 / 4)
     # Texts without words are alike.
-    assert jaccard(words("!"), words("?")) == 1.0
+    assert weigh.jaccard(weigh.words("!"), weigh.words("?")) == 1.0
 
 
 def test_the_later_of_two_near_duplicates_goes_beyond_the_threshold():
@@ -72,9 +62,9 @@ def test_the_later_of_two_near_duplicates_goes_beyond_the_threshold():
 def test_what_is_kept_is_like_nothing_that_was_kept_before(texts, threshold):
     expected = []
     for place, text in enumerate(texts):
-        if all(jaccard(text, texts[before]) <= threshold for before in expected):
+        if all(weigh.jaccard(text, texts[before]) <= threshold for before in expected):
             expected.append(place)
-    assert drop_near_duplicates(["doc"] * len(texts), texts, threshold=threshold) == expected
+    assert weigh.drop_near_duplicates(["doc"] * len(texts), texts, threshold=threshold) == expected
 
 
 SAME = "the backup runs every night at two and takes ten minutes"
@@ -82,7 +72,7 @@ SAME = "the backup runs every night at two and takes ten minutes"
 
 def deduplicated(*given, **settings):
     state = with_candidates(state_of(*given), [0.9 - place / 10 for place in range(len(given))])
-    return SourceDedup(**settings).run(state)
+    return weigh.SourceDedup(**settings).run(state)
 
 
 def test_of_near_duplicates_of_one_source_the_better_is_kept():
@@ -114,7 +104,7 @@ TYPES = ["episodic", "semantic", "procedural", "unknown"]
 
 def boosts(hints, types, importances):
     query_class = QueryClass("lookup", 0.0, hints=hints)
-    return type_importance_boost(query_class, types, importances).tolist()
+    return weigh.type_importance_boost(query_class, types, importances).tolist()
 
 
 def test_a_hint_lifts_by_its_strength_and_together_they_multiply():
@@ -138,13 +128,13 @@ def test_a_hint_lifts_by_its_strength_and_together_they_multiply():
     ],
 )
 def test_the_words_of_a_query_lift_one_type(query, factors):
-    found = type_importance_boost(classify_query(query), TYPES, [0.5] * 4)
+    found = weigh.type_importance_boost(classify_query(query), TYPES, [0.5] * 4)
     assert found.tolist() == pytest.approx(factors)
 
 
 @pytest.mark.parametrize("query_class", [None, QueryClass("lookup", 1.0)])
 def test_without_hints_every_factor_is_exactly_one(query_class):
-    found = type_importance_boost(query_class, TYPES, [0.0, 0.3, 0.9, 1.0])
+    found = weigh.type_importance_boost(query_class, TYPES, [0.0, 0.3, 0.9, 1.0])
     assert found.tolist() == [1.0, 1.0, 1.0, 1.0]
 
 
@@ -174,7 +164,7 @@ def test_importance_lifts_by_a_tenth_and_a_predicted_one_only_where_it_is_asked_
     # Importance lifts and lowers by a tenth.
     records = [replace(contract_record(n), importance=n / 2) for n in (0, 1, 2)]
     state = with_candidates(state_of(*records), [0.5, 0.5, 0.5])
-    weighed = Weigh(pool_weights={}).run(state).candidates
+    weighed = weigh.Weigh(pool_weights={}).run(state).candidates
     assert weighed.rows.tolist() == [2, 1, 0]
     assert weighed.ranking.tolist() == pytest.approx([0.55, 0.5, 0.45])
     # A predicted importance neither lifts nor lowers.
@@ -183,29 +173,29 @@ def test_importance_lifts_by_a_tenth_and_a_predicted_one_only_where_it_is_asked_
         replace(contract_record(n), importance=n / 2, predicted=predicted) for n in (0, 1, 2)
     ]
     state = with_candidates(state_of(*records), [0.5, 0.5, 0.5])
-    assert Weigh(pool_weights={}).run(state).candidates.ranking.tolist() == [0.5, 0.5, 0.5]
+    assert weigh.Weigh(pool_weights={}).run(state).candidates.ranking.tolist() == [0.5, 0.5, 0.5]
     # A query for what is important lifts a predicted importance too.
     record = replace(contract_record(1), importance=1.0, predicted=frozenset({"importance"}))
     state = with_candidates(state_of(record), [0.5])
     asked = replace(state, query_class=QueryClass("lookup", 0.0, hints=QueryHints(importance=1.0)))
-    lifted = Weigh(pool_weights={}).run(asked).candidates.ranking.tolist()
+    lifted = weigh.Weigh(pool_weights={}).run(asked).candidates.ranking.tolist()
     assert lifted == pytest.approx([0.5 * 20.0855369])
 
 
 def test_a_pool_lifts_by_a_tenth_at_most_which_a_later_stage_remembers():
     # A pool lifts by a tenth at most.
     record = replace(contract_record(1), pool="shared_mistakes")
-    weighed = Weigh().run(with_candidates(state_of(record), [0.5])).candidates
+    weighed = weigh.Weigh().run(with_candidates(state_of(record), [0.5])).candidates
     assert weighed.ranking.tolist() == pytest.approx([0.55])
     # Weighing changes no probability.
     assert weighed.scores["probability"].tolist() == [0.5]
     # The factors are remembered for a later stage.
-    lifted = Weigh().run(with_candidates(state_of(record), [0.5])).candidates
+    lifted = weigh.Weigh().run(with_candidates(state_of(record), [0.5])).candidates
     assert lifted.scores["boost"].tolist() == pytest.approx([1.1])
 
 
 def weighed(record, **settings):
-    stage = Weigh(pool_weights={}, importance=0.0, **settings)
+    stage = weigh.Weigh(pool_weights={}, importance=0.0, **settings)
     return stage.run(with_candidates(state_of(record), [0.5])).candidates.ranking.tolist()
 
 
@@ -218,7 +208,7 @@ def test_without_a_bound_the_published_pool_weights_hold():
         "shared_rules",
     ]
     given = [replace(contract_record(n), pool=pool) for n, pool in enumerate(pools, start=1)]
-    lifted = Weigh(bound=None).run(with_candidates(state_of(*given), [0.5] * 5)).candidates
+    lifted = weigh.Weigh(bound=None).run(with_candidates(state_of(*given), [0.5] * 5)).candidates
     by_row = dict(zip(lifted.rows.tolist(), lifted.ranking.tolist(), strict=True))
     assert [by_row[row] for row in range(5)] == pytest.approx([0.5, 0.8, 0.8, 0.4, 0.5])
 
@@ -241,12 +231,12 @@ def test_without_a_bound_the_published_pool_weights_hold():
 )
 def test_source_and_path_weigh_as_published(fields, factor):
     (record,) = records("text", **fields)
-    assert PUBLISHED_ORIGIN_WEIGHTS.of(record) == pytest.approx(factor)
+    assert weigh.PUBLISHED_ORIGIN_WEIGHTS.of(record) == pytest.approx(factor)
 
 
 def test_an_origin_lifts_by_the_bound_at_most():
     (record,) = records("text", source="capture")
-    origins = OriginWeights(sources={"capture": 1.5})
+    origins = weigh.OriginWeights(sources={"capture": 1.5})
     assert weighed(record, origin_weights=origins) == pytest.approx([0.55])
     assert weighed(record, origin_weights=origins, bound=None) == pytest.approx([0.75])
 
@@ -258,7 +248,7 @@ def test_what_a_query_asks_for_is_lifted():
     ]
     state = with_candidates(state_of(*given), [0.5, 0.5])
     asked = QueryClass("procedural", 0.0, hints=QueryHints(procedural=0.9))
-    lifted = Weigh().run(replace(state, query_class=asked))
+    lifted = weigh.Weigh().run(replace(state, query_class=asked))
     assert rows(lifted) == [1, 0]
     assert lifted.candidates.ranking.tolist() == pytest.approx([0.5 * 1.027, 0.5])
 
@@ -268,30 +258,32 @@ def test_what_a_query_asks_for_is_lifted():
     [(0, 1.0), (1, 0.994), (7, 0.962), (30, 0.881), (365, 0.800), (100_000, 0.800)],
 )
 def test_a_memory_fades_to_eight_tenths(days, factor):
-    assert decay_factors(np.array([days], float))[0] == pytest.approx(factor, abs=5e-4)
+    assert weigh.decay_factors(np.array([days], float))[0] == pytest.approx(factor, abs=5e-4)
 
 
 def test_what_lies_ahead_does_not_fade_and_floor_and_rate_can_be_chosen():
     # What lies ahead does not fade.
-    assert decay_factors(np.array([-5.0]))[0] == 1.0
+    assert weigh.decay_factors(np.array([-5.0]))[0] == 1.0
     # Floor and rate can be chosen.
-    assert decay_factors(np.array([10.0]), floor=0.5, rate=0.1)[0] == pytest.approx(0.684, abs=5e-4)
+    assert weigh.decay_factors(np.array([10.0]), floor=0.5, rate=0.1)[0] == pytest.approx(
+        0.684, abs=5e-4
+    )
 
 
 def test_facts_and_how_tos_do_not_fade_and_age_counts_from_when_it_happened():
     # Facts and how tos do not fade.
     kinds = ("episodic", "semantic", "procedural", "unknown")
     records = [replace(contract_record(n), type=kind) for n, kind in enumerate(kinds, start=1)]
-    aged = Decay(floor=0.8).run(with_candidates(state_of(*records), [0.5] * 4)).candidates
+    aged = weigh.Decay(floor=0.8).run(with_candidates(state_of(*records), [0.5] * 4)).candidates
     assert sorted(aged.rows[:2].tolist()) == [1, 2]
     assert aged.ranking.tolist() == pytest.approx([0.5, 0.5, 0.4, 0.4], abs=1e-3)
     # Every type can be made to fade.
     record = replace(contract_record(1), type="semantic")
-    aged = Decay(floor=0.8, fading=MEMORY_TYPES).run(with_candidates(state_of(record), [0.5]))
+    aged = weigh.Decay(floor=0.8, fading=MEMORY_TYPES).run(with_candidates(state_of(record), [0.5]))
     assert aged.candidates.ranking.tolist() == pytest.approx([0.4], abs=1e-3)
     # Age counts from when it happened not from when it was written.
     record = replace(contract_record(1), created_at=datetime(2027, 1, 15, tzinfo=UTC))
-    aged = Decay(floor=0.8).run(with_candidates(state_of(record), [0.5]))
+    aged = weigh.Decay(floor=0.8).run(with_candidates(state_of(record), [0.5]))
     assert aged.candidates.ranking.tolist() == pytest.approx([0.4], abs=1e-3)
 
 
@@ -307,7 +299,7 @@ def test_what_held_in_the_time_named_is_lifted_by_the_part_of_it_in_which_it_hel
     state = replace(state, reading=reading, timed=timed)
 
     def lift(links):
-        found = FavourTime().run(replace(state, links=links)).candidates
+        found = weigh.FavourTime().run(replace(state, links=links)).candidates
         return found.scores["boost_time"][np.argsort(found.rows)].tolist()
 
     # The reading is sure by .92, and inside the ranking is multiplied by 1 + 14 times that.
@@ -325,9 +317,9 @@ def test_what_held_in_the_time_named_is_lifted_by_the_part_of_it_in_which_it_hel
 def test_the_ranking_is_divided_by_its_largest_if_above_0():
     # The ranking is divided by its largest and no probability is.
     given = with_candidates(state_of(*records("a", "b")), [0.5, 0.2])
-    scaled = Normalise().run(given).candidates
+    scaled = weigh.Normalise().run(given).candidates
     assert scaled.ranking.tolist() == pytest.approx([1.0, 0.4])
     assert scaled.scores["probability"].tolist() == pytest.approx([0.5, 0.2])
     # A ranking of nothing is left alone.
     given = with_candidates(state_of(*records("a")), [0.0])
-    assert Normalise().skip_reason(given) == "the best ranking is not above 0"
+    assert weigh.Normalise().skip_reason(given) == "the best ranking is not above 0"

@@ -12,16 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.errors import EmbedderMismatch
+from ekphory.retrieval import fusion
 from ekphory.retrieval.calibration import MEANING_CURVES, ScopeCurves
 from ekphory.retrieval.dense import DenseSearch, IndexedVectors, Wanted
-from ekphory.retrieval.fusion import (
-    LEXICAL_WEIGHT,
-    LexicalWeight,
-    adaptive_weights,
-    first_found,
-    reciprocal_rank,
-    weighted_sum,
-)
+from ekphory.retrieval.fusion import LexicalWeight
 from ekphory.retrieval.lexical import query_terms
 from ekphory.retrieval.pipeline import NO_ROWS, Candidates, SearchState, Stage
 from ekphory.retrieval.query import depth_factor
@@ -425,7 +419,7 @@ class Fuse(Stage):
     gives = frozenset({"fused", "probability"})
 
     method: FusionMethod = "weighted_sum"
-    lexical_weight: LexicalWeight = LEXICAL_WEIGHT
+    lexical_weight: LexicalWeight = fusion.LEXICAL_WEIGHT
     list_per_hit: int | None = None
     calibration: ScopeCurves = MEANING_CURVES
 
@@ -454,11 +448,11 @@ class Fuse(Stage):
     def _ranks(self, candidates: Candidates, k: int) -> tuple[ScoreArray, tuple[float, float]]:
         most = None if self.list_per_hit is None else self.list_per_hit * k
         lexical = candidates.scores["lexical"]
-        dense = first_found(candidates.scores["cosine"], most)
-        words = first_found(np.where(lexical > 0, lexical, np.float32(np.nan)), most)
+        dense = fusion.first_found(candidates.scores["cosine"], most)
+        words = fusion.first_found(np.where(lexical > 0, lexical, np.float32(np.nan)), most)
         adaptive = self.method == "adaptive_reciprocal_rank"
-        weights = adaptive_weights(dense, words) if adaptive else (1.0, 1.0)
-        fused = reciprocal_rank(dense, words, weights=weights)
+        weights = fusion.adaptive_weights(dense, words) if adaptive else (1.0, 1.0)
+        fused = fusion.reciprocal_rank(dense, words, weights=weights)
         return fused, weights
 
 
@@ -468,4 +462,4 @@ def _total(method: FusionMethod, candidates: Candidates, lexical_weight: float) 
     lexical = candidates.scores["lexical"]
     if method == "lexical":
         return np.asarray(np.float32(lexical_weight) * lexical, np.float32)
-    return weighted_sum(candidates.scores["cosine"], lexical, lexical_weight=lexical_weight)
+    return fusion.weighted_sum(candidates.scores["cosine"], lexical, lexical_weight=lexical_weight)

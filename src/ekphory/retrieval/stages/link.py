@@ -7,7 +7,7 @@ probability, beside its own, also where no arm has found it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -118,12 +118,9 @@ class _Linked:
             for other, each in self.found
             if any(is_called(record, link) for link in links_of(each))
         )
-        return [goal for goal in _distinct((*leads, *back)) if goal != row]
+        goals = dict.fromkeys((*leads, *back))
+        return [goal for goal in goals if goal is not None and goal != row]
 
     def _goal(self, link: str) -> int | None:
         called = (row for row, each in (*self.found, *self.openings) if is_called(each, link))
         return next(called, None)
-
-
-def _distinct(rows: Iterable[int | None]) -> list[int]:
-    return [row for row in dict.fromkeys(rows) if row is not None]

@@ -54,11 +54,6 @@ _REFUSAL = re.compile(
 )
 
 
-def document_prompt(query: str) -> tuple[ChatMessage, ...]:
-    """Ask for a document that answers the query."""
-    return ChatMessage("system", _DOCUMENT_INSTRUCTION), ChatMessage("user", query)
-
-
 def usable_document(answer: str) -> str | None:
     """Return the document in a model's answer; None for junk: too short, or a refusal."""
     text = strip_thoughts(answer)
@@ -244,11 +239,9 @@ class Hyde(Stage):
         return replace(state, variants=variants, notes={"use": self.use, "model": chat.name})
 
     def _document(self, chat: Chat, query: str) -> str | None:
-        for _ in range(self.attempts):
-            document = usable_document(chat.complete(document_prompt(query), options=WIDENING))
-            if document is not None:
-                return document
-        return None
+        prompt = ChatMessage("system", _DOCUMENT_INSTRUCTION), ChatMessage("user", query)
+        answers = (chat.complete(prompt, options=WIDENING) for _ in range(self.attempts))
+        return next(filter(None, map(usable_document, answers)), None)
 
 
 # Stage 3: search other wordings of the query as well, given by a language model.

@@ -17,27 +17,8 @@ from ekphory.models.reranker import (
     bundled_reranker,
     is_remote,
 )
-from ekphory.retrieval.calibration import (
-    FEATURES,
-    READ_FEATURES,
-    FittedGate,
-    GateBand,
-    ProbabilityArray,
-    answer_features,
-    bundled_gate,
-    fitted_probabilities,
-    make_descending,
-    read_features,
-    reranker_probabilities,
-)
-from ekphory.retrieval.gate import (
-    PUBLISHED_THRESHOLDS,
-    GateDecision,
-    GateMode,
-    GateThresholds,
-    gate_decision,
-    gate_feature,
-)
+from ekphory.retrieval import calibration, gate
+from ekphory.retrieval.calibration import READ_FEATURES, ProbabilityArray
 from ekphory.retrieval.lexical import long_share
 from ekphory.retrieval.pipeline import Candidates, SearchState, Stage
 from ekphory.retrieval.rerank import (
@@ -69,9 +50,9 @@ class GateReranker(Stage):
     number = 11
     name = "reranker gate"
 
-    mode: GateMode = "hard"
-    thresholds: GateThresholds = PUBLISHED_THRESHOLDS
-    learned: FittedGate | None = None
+    mode: gate.GateMode = "hard"
+    thresholds: gate.GateThresholds = gate.PUBLISHED_THRESHOLDS
+    learned: calibration.FittedGate | None = None
 
     def __post_init__(self) -> None:
         # What a learned gate reads is known when it runs: a search by words alone has no cosine.
@@ -92,16 +73,16 @@ class GateReranker(Stage):
         decision = self._decision(state)
         return replace(state, gate=decision, notes={"decision": decision.reason})
 
-    def _decision(self, state: SearchState) -> GateDecision:
+    def _decision(self, state: SearchState) -> gate.GateDecision:
         scores = state.candidates.scores
         learned = self._learned(state)
         if learned is not None:
-            return learned.decide(gate_feature(learned.feature, scores))
+            return learned.decide(gate.gate_feature(learned.feature, scores))
         cosine = np.sort(scores.get("cosine", ()))[::-1].tolist()
         mode = "off" if self.mode == "auto" else self.mode
-        return gate_decision(cosine, mode=mode, thresholds=self.thresholds)
+        return gate.gate_decision(cosine, mode=mode, thresholds=self.thresholds)
 
-    def _learned(self, state: SearchState) -> GateBand | None:
+    def _learned(self, state: SearchState) -> calibration.GateBand | None:
         """Return the gate for the models of this search; None where it has none.
 
         Raises:
@@ -110,7 +91,7 @@ class GateReranker(Stage):
         reranker = state.resources.reranker
         if self.mode != "auto" or reranker is None:
             return None
-        fitted = self.learned or bundled_gate(reranker)
+        fitted = self.learned or calibration.bundled_gate(reranker)
         if fitted is None:
             return None
         return fitted.band_for(state.resources.embedder.identity, reranker)
@@ -185,11 +166,11 @@ class Rerank(Stage):
 
     def _reader(self, state: SearchState) -> RerankingModel | None:
         reranker = state.resources.reranker
-        if self.asks == "quick" and reranker is not None and not _is_quick(reranker):
-            return bundled_reranker(TINY_RERANKER)
-        if self.asks == "quick first" and _has_quick_one(state):
-            return bundled_reranker(TINY_RERANKER)
-        return reranker
+        if self.asks == "quick" and reranker is not None:
+            is_slow = is_remote(reranker) or bundled_name(reranker) == SMALL_RERANKER
+        else:
+            is_slow = self.asks == "quick first" and _has_quick_one(state)
+        return bundled_reranker(TINY_RERANKER) if is_slow else reranker
 
     def _most(self, state: SearchState) -> int:
         is_first = self.asks == "quick first" and _has_quick_one(state)
@@ -199,23 +180,16 @@ class Rerank(Stage):
         reranker = self._reader(state)
         if reranker is None:
             return "no reranker"
-        unfit = self._unfit(state, reranker)
-        if unfit is not None:
-            return unfit
-        if state.reading is not None and state.reading.only_time:
-            return "the query asks for a time alone"
-        if state.gate is not None and not state.gate.rerank:
-            return state.gate.reason
-        return super().skip_reason(state)
-
-    def _unfit(self, state: SearchState, reranker: RerankingModel) -> str | None:
-        """Say why this reranker is not the one to ask here."""
         stands_in = reranker is not state.resources.reranker
         if stands_in and not _is_bundled_embedder(state):
             return f"{reranker.name} reads beside the bundled embedder alone"
         if self._blend(state).first_stage_share >= _LEAVES_NOTHING:
             return "the bundled reranker learned from turns, and these are documents"
-        return None
+        if state.reading is not None and state.reading.only_time:
+            return "the query asks for a time alone"
+        if state.gate is not None and not state.gate.rerank:
+            return state.gate.reason
+        return super().skip_reason(state)
 
     def run(self, state: SearchState) -> SearchState:
         """Read the best candidates and order them anew."""
@@ -324,11 +298,7 @@ def _has_quick_one(state: SearchState) -> bool:
 
 def _is_bundled_embedder(state: SearchState) -> bool:
     identity = state.resources.embedder.identity
-    return fitted_probabilities().curve_for(identity, words_alone=False) is not None
-
-
-def _is_quick(reranker: RerankingModel) -> bool:
-    return not is_remote(reranker) and bundled_name(reranker) != SMALL_RERANKER
+    return calibration.fitted_probabilities().curve_for(identity, words_alone=False) is not None
 
 
 # Stage 12, second part: what lies together in a session is about the same matter.
@@ -399,30 +369,29 @@ class Calibrate(Stage):
         candidates = state.candidates
         found, notes = self._probabilities(state)
         if state.order == "score":
-            found = make_descending(found)
+            found = calibration.make_descending(found)
         probable = candidates.scored_by_name("probability", found.astype(np.float32))
         return replace(state, candidates=probable, notes=notes)
 
     def _probabilities(self, state: SearchState) -> tuple[ProbabilityArray, dict[str, object]]:
         scores = state.candidates.scores
-        fitted = fitted_probabilities()
+        fitted = calibration.fitted_probabilities()
         found = scores["probability"].astype(np.float64)
         words_alone = "cosine" not in scores
         curve = fitted.curve_for(state.resources.embedder.identity, words_alone=words_alone)
         read = ~np.isnan(scores.get("reranker", np.full(len(found), np.nan, np.float32)))
         if curve is not None:
-            unread = curve.probabilities(answer_features(state), FEATURES)
+            unread = curve.probabilities(calibration.answer_features(state), calibration.FEATURES)
             found = np.where(read, found, unread)
         reader = state.reader
-        if reader is None or not read.any():
-            return found, {"curve": curve is not None}
-        if words_alone and bundled_name(reader) is not None:
-            # The curves of what it has read were fitted beside vectors.
+        # The curves of what a bundled one has read were fitted beside vectors.
+        is_unfit = reader is not None and words_alone and bundled_name(reader) is not None
+        if reader is None or is_unfit or not read.any():
             return found, {"curve": curve is not None}
         read_curve = None if curve is None else fitted.curve_for_reader(reader)
         if read_curve is not None:
-            found[read] = read_curve.probabilities(read_features(state), READ_FEATURES)
+            found[read] = read_curve.probabilities(calibration.read_features(state), READ_FEATURES)
         else:
-            own = reranker_probabilities(reader, scores["reranker"])
+            own = calibration.reranker_probabilities(reader, scores["reranker"])
             found = found if own is None else np.where(read, own, found)
         return found, {"curve": curve is not None, "reader_curve": read_curve is not None}

@@ -35,7 +35,6 @@ MANY_ARGUMENTS: dict[str, tuple[int, str]] = {
     "memory.py::Memory.__init__": (11, "a store, its key, a scope, three models, a preset"),
     "memory.py::Memory.add": (15, "the fields of a memory, each by name"),
     "capture/selection.py::capture": (9, "a capture's settings, each by name"),
-    "lab/src/ekphory_lab/training/upper_layers.py::train_upper_layers": (7, "what a run needs"),
     "memory.py::Memory.search": (13, "a search's settings, each by name"),
     "memory.py::Memory.update": (7, "the fields of a memory that can change, each by name"),
     "models/loading.py::load_reranker": (7, "what a service or a local model must be told"),

@@ -9,7 +9,8 @@ import pytest
 from ekphory.errors import DatasetError
 from ekphory.models.captures import MESSAGE_CLASSES
 from ekphory.models.onnx_embedder import load_bundled
-from ekphory_lab.training.capture_texts import read_marks, read_transcripts, transcripts_for
+from ekphory_lab.training.capture_texts import read_marks, read_transcripts
+from ekphory_lab.training.changes import of_part
 
 from .test_conversations_stay_apart import SHARED, runs
 
@@ -74,7 +75,7 @@ def test_every_part_has_every_class_secrets_and_what_steers():
     transcripts = read_transcripts()
     assert len(transcripts) > 700
     for part in ("training", "fitting", "held back"):
-        messages = [m for each in transcripts_for(part, transcripts) for m in each.messages]
+        messages = [m for each in of_part(part, transcripts) for m in each.messages]
         assert {m.class_ for m in messages if m.class_} == set(MESSAGE_CLASSES)
         assert {m.worth for m in messages} == {"drop", "context", "steer", "keep"}
         assert Counter(s.kind for m in messages for s in m.spans)["secret"] > 5

@@ -8,7 +8,7 @@ import pytest
 
 from ekphory.errors import DatasetError
 from ekphory.models.changes import CHANGE_KINDS
-from ekphory_lab.training.changes import read_scenarios, scenarios_for
+from ekphory_lab.training.changes import of_part, read_scenarios
 from ekphory_lab.training.near_turns import STORES
 
 from .test_conversations_stay_apart import SHARED, runs
@@ -63,7 +63,7 @@ def test_every_part_has_every_kind():
     scenarios = read_scenarios()
     assert len(scenarios) > 2_000
     for part in ("training", "fitting", "held back"):
-        kinds = Counter(kind for each in scenarios_for(part, scenarios) for _, kind in each.pairs())
+        kinds = Counter(kind for each in of_part(part, scenarios) for _, kind in each.pairs())
         assert set(kinds) == set(CHANGE_KINDS)
 
 

@@ -18,7 +18,6 @@ from ekphory_lab.training.reranker.teachers import (
     KeptAnswers,
     LabelTeacher,
     ScoreTeacher,
-    WeightedTeacher,
     abilities_of_ratings,
     bradley_terry,
     elo,
@@ -146,8 +145,7 @@ def silent(*_):
 
 
 def labelled(examples, *teachers, aggregation="bradley_terry"):
-    weighted = [WeightedTeacher(teacher, weight) for teacher, weight in teachers]
-    return with_soft_labels(examples, weighted, aggregation=aggregation, progress=silent)
+    return with_soft_labels(examples, teachers, aggregation=aggregation, progress=silent)
 
 
 def scores(*values):

@@ -19,21 +19,8 @@ from random import Random
 
 import numpy as np
 
-from ekphory.agent.evidence import (
-    FEATURES,
-    GATE_NUMBERS,
-    HOPS_KIND,
-    MOST_HOPS,
-    READ_FEATURES,
-    ChainWeights,
-    HopWeights,
-    Trail,
-    chain_probability,
-    follow,
-    gate_features,
-    needs_several,
-    sigmoid,
-)
+from ekphory.agent import evidence
+from ekphory.agent.evidence import ChainWeights, HopWeights, Trail
 from ekphory.agent.provider import Budget, SearchTool
 from ekphory.agent.session import HOP_HITS
 from ekphory.agent_trace import EventLog
@@ -204,7 +191,7 @@ def _find(question: HopQuestion, memory: Memory, unread: Memory) -> tuple[FoundQ
     walked = trail(bundled_reranker(TINY_RERANKER))
     walked.begin()
     steps = []
-    for _ in range(MOST_HOPS if len(question.answers) > 1 else 1):
+    for _ in range(evidence.MOST_HOPS if len(question.answers) > 1 else 1):
         left = [each in question.answers and each not in walked.chain for each in walked.ids]
         chosen = np.isin(walked.ids, walked.chain)
         steps.append((_read_step(walked)[~chosen], np.array(left, float)[~chosen]))
@@ -217,7 +204,7 @@ def _find(question: HopQuestion, memory: Memory, unread: Memory) -> tuple[FoundQ
 def _read_step(trail: Trail) -> FloatArray:
     """Return `READ_FEATURES` of all candidates; those are read that share most with the chain."""
     features = trail.features()
-    likely = features @ np.array([_FIRST_GUESS.get(name, 0.0) for name in FEATURES])
+    likely = features @ np.array([_FIRST_GUESS.get(name, 0.0) for name in evidence.FEATURES])
     likely[np.isin(trail.ids, trail.chain)] = -math.inf
     return np.column_stack([features, trail.read_features(likely)])
 
@@ -232,10 +219,10 @@ def learn_hops(
     reader = bundled_reranker(TINY_RERANKER)
     words = _fit_words([each for each, _ in found])
     gated = _cross(found, partial(_gate_half, words=words))
-    unread, unread_errors = _learn_chains(found, FEATURES, None)
+    unread, unread_errors = _learn_chains(found, evidence.FEATURES, None)
     read, errors = unread, unread_errors
     if reader is not None:
-        read, errors = _learn_chains(found, READ_FEATURES, reader)
+        read, errors = _learn_chains(found, evidence.READ_FEATURES, reader)
     said, right = map(np.array, zip(*gated, strict=True))
     follow_from = float(np.quantile(said[right == 0], 1 - _MISTAKEN))
     gate = _fit_gate([each for each, _ in found], words)
@@ -250,7 +237,7 @@ def learn_hops(
         "questions": float(len(found)),
     }
     return FittedFile(
-        kind=HOPS_KIND,
+        kind=evidence.HOPS_KIND,
         command=f"ekphory train hops --seed {seed}",
         models={
             "embedder": embedder.identity.model_id,
@@ -309,10 +296,10 @@ def _watch(
     """Follow a question, and note the log-odds of what was chosen and whether it was right."""
     sure = [trail.plain[0].score]
     used = HopWeights({}, weights, weights if trail.reader is not None else None, stop=0.05)
-    follow(trail, used, sure)
+    evidence.follow(trail, used, sure)
     right = [memory_id in each.question.answers for memory_id in trail.chain]
     chosen += [(_log_odds(p), float(ok)) for p, ok in zip(sure[1:], right[1:], strict=True)]
-    chains.append((_log_odds(chain_probability(sure, weights)), float(all(right))))
+    chains.append((_log_odds(evidence.chain_probability(sure, weights)), float(all(right))))
 
 
 def _log_odds(probability: float) -> float:
@@ -331,7 +318,7 @@ def _error(pairs: Sequence[tuple[float, float]]) -> float:
     said, right = [], []
     for learned, other in ((pairs[0::2], pairs[1::2]), (pairs[1::2], pairs[0::2])):
         slope, intercept = _curve(learned)
-        said += [sigmoid(slope * odds + intercept) for odds, _ in other]
+        said += [evidence.sigmoid(slope * odds + intercept) for odds, _ in other]
         right += [ok for _, ok in other]
     return float(expected_calibration_error(np.array(said), np.array(right)))
 
@@ -368,13 +355,13 @@ def _fit_gate(found: Sequence[FoundQuestion], words: PastWeights) -> dict[str, f
     """Fit the numbers beside what the words say, on searched questions; both kinds weigh alike."""
     inputs, wanted = [], []
     for each in found:
-        features = gate_features(each.question.text, each.plain)
-        numbers = [features[name] for name in GATE_NUMBERS]
+        features = evidence.gate_features(each.question.text, each.plain)
+        numbers = [features[name] for name in evidence.GATE_NUMBERS]
         total = words.intercept + sum(words.weights.get(name, 0.0) for name in features)
         inputs.append([*numbers, total])
         wanted.append(float(len(each.question.answers) > 1))
     balance = np.where(np.array(wanted) == 1, 0.5 / sum(wanted), 0.5 / (len(wanted) - sum(wanted)))
-    names = (*GATE_NUMBERS, "words")
+    names = (*evidence.GATE_NUMBERS, "words")
     fitted = _newton(np.array(inputs), np.array(wanted), balance, names)
     scale = fitted.pop("words")
     fitted["intercept"] += scale * words.intercept
@@ -383,7 +370,7 @@ def _fit_gate(found: Sequence[FoundQuestion], words: PastWeights) -> dict[str, f
 
 def _gate(each: FoundQuestion, gate: Mapping[str, float]) -> tuple[float, float]:
     weights = HopWeights(gate, ChainWeights({}))
-    said = needs_several(each.question.text, each.plain, weights)
+    said = evidence.needs_several(each.question.text, each.plain, weights)
     return said, float(len(each.question.answers) > 1)
 
 

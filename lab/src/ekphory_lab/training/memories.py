@@ -344,7 +344,8 @@ class Wording:
         return f"{speaker}: {text}" if speaker else text
 
     def _importance(self, situation: Situation) -> float:
-        graded = situation.money_importance if self.kind.graded_by_money else self.kind.importance
+        by_money = self.kind.graded_by == "money"
+        graded = situation.money_importance if by_money else self.kind.importance
         if self.voice.endswith("_not"):
             graded = max(min(graded, _LEAST_WHEN_DENIED), graded - _LESS_WHEN_DENIED)
         return round(min(1.0, max(0.0, graded + self.change)), 2)
@@ -354,7 +355,7 @@ def draw_wording(
     source: random.Random, kind: Kind, asked: frozenset[str], stresses: tuple[Stress, ...]
 ) -> Wording:
     """Draw a sentence of that kind; one with everything that is asked, where there is one."""
-    said, told = kind.voices["said"], kind.voices["told"]
+    said, told = kind.said, kind.told
     holding = _holding(said, asked), _holding(told, asked)
     if any(holding):
         said, told = holding
@@ -459,7 +460,7 @@ def _draw_aim(source: random.Random, kind: Kind) -> Aim:
 
 def _queries_for(kind: Kind, aim: Aim, wordings: Templates) -> Queries:
     if aim == "kind":
-        return kind.queries
+        return kind
     if aim == "type":
         return wordings.generic[kind.type]
     return wordings.generic["important" if aim == "importance" else "denied"]

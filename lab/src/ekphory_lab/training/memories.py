@@ -172,17 +172,13 @@ def with_other_details(source: random.Random, situation: Situation) -> Situation
     return replace(situation, slots={**old, **changed})
 
 
-def with_other_person(source: random.Random, words: Vocabulary, situation: Situation) -> Situation:
-    """Change whom it is about, and nothing else."""
-    taken = (situation.person, situation.slots["friend"])
-    person = source.choice([each for each in words.people if each not in taken])
-    return replace(situation, slots={**situation.slots, "person": person})
-
-
-def with_other_place(source: random.Random, words: Vocabulary, situation: Situation) -> Situation:
-    """Change where it is, and nothing else."""
-    place = _another(source, words.places, situation.slots["place"])
-    return replace(situation, slots={**situation.slots, "place": place})
+def with_another(
+    source: random.Random, situation: Situation, slot: str, values: Sequence[str]
+) -> Situation:
+    """Change one slot, the person or the place, and nothing else."""
+    taken = (situation.slots[slot], situation.slots["friend"])
+    value = source.choice([each for each in values if each not in taken])
+    return replace(situation, slots={**situation.slots, slot: value})
 
 
 def with_other_numbers(source: random.Random, situation: Situation) -> Situation:
@@ -573,8 +569,10 @@ def _moved(source: random.Random, answer: Answer, situation: Situation) -> Gener
 
 def _entity_confusion(source: random.Random, answer: Answer) -> GeneratedMemory:
     if "place" in answer.question.template.slots and source.random() < _SAME_WORDS_SHARE:
-        return _moved(source, answer, with_other_place(source, answer.words, answer.situation))
-    return _moved(source, answer, with_other_person(source, answer.words, answer.situation))
+        changed = with_another(source, answer.situation, "place", answer.words.places)
+    else:
+        changed = with_another(source, answer.situation, "person", answer.words.people)
+    return _moved(source, answer, changed)
 
 
 def _negation(source: random.Random, answer: Answer) -> GeneratedMemory:

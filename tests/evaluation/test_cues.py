@@ -56,7 +56,7 @@ def test_no_scene_is_about_a_generated_topic_and_no_query_is_a_template_of_train
         subjects = {topic.subject for topic in vocabulary(split).topics}
         assert subjects.isdisjoint(scene.name for scene in SCENES)
     generic = templates("train").generic.values()
-    kinds = [kind.queries for kinds in templates("train").kinds.values() for kind in kinds]
+    kinds = [kind for kinds in templates("train").kinds.values() for kind in kinds]
     asked = {each.text for queries in (*generic, *kinds) for each in queries.mine}
     filled = {
         text.replace("{subject}", scene.name).replace("{when}", "")

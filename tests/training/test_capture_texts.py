@@ -9,9 +9,10 @@ import pytest
 from ekphory.errors import DatasetError
 from ekphory.models.captures import MESSAGE_CLASSES
 from ekphory.models.onnx_embedder import load_bundled
-from ekphory_lab.training.capture_texts import read_marks, read_transcripts, transcripts_for
+from ekphory_lab.training.capture_texts import read_marks, read_transcripts
+from ekphory_lab.training.changes import of_part
 
-from .test_conversations_stay_apart import SHARED, runs
+from .test_conversations_stay_apart import SHARED
 
 TRANSCRIPT = """== coding-agent: the import of bank files
 u keep preference | never use pandas, we want [polars|product] only
@@ -74,22 +75,10 @@ def test_every_part_has_every_class_secrets_and_what_steers():
     transcripts = read_transcripts()
     assert len(transcripts) > 700
     for part in ("training", "fitting", "held back"):
-        messages = [m for each in transcripts_for(part, transcripts) for m in each.messages]
+        messages = [m for each in of_part(part, transcripts) for m in each.messages]
         assert {m.class_ for m in messages if m.class_} == set(MESSAGE_CLASSES)
         assert {m.worth for m in messages} == {"drop", "context", "steer", "keep"}
         assert Counter(s.kind for m in messages for s in m.spans)["secret"] > 5
-
-
-def test_no_eight_words_in_a_row_are_those_of_the_evaluation_set():
-    path = SHARED / "capture_dev" / "transcripts.jsonl.gz"
-    if not path.exists():
-        pytest.skip("benchmark data is not beside the repository (../shared/data)")
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        measured = [m["content"] for line in file for m in json.loads(line)["messages"]]
-    written = [m.message.text for each in read_transcripts() for m in each.messages]
-    assert not {run for text in measured for run in runs(text)} & {
-        run for text in written for run in runs(text)
-    }
 
 
 @pytest.mark.slow

@@ -13,11 +13,12 @@ from ekphory.types import MemoryRecord
 from ekphory_lab.training.asked_state import fit_past_weights, learn_asked_state, measure_past
 from ekphory_lab.training.change_topics import read_topics
 from ekphory_lab.training.changes import StateQuestion, pairs_for, read_scenarios
-from ekphory_lab.training.near_turns import (
-    as_conversations,
-    near_each,
-    near_turns,
-    with_asides,
+from ekphory_lab.training.near_turns import as_conversations, near_each, near_turns, with_asides
+from ekphory_lab.training.reader_export import (
+    WrittenPairs,
+    export_change_reader,
+    fit_scaling,
+    measure,
 )
 
 SCENARIO = """== update: where somebody lives
@@ -145,11 +146,10 @@ def test_of_the_unrelated_pairs_of_a_scenario_some_are_taken_always_the_same(tmp
 
 
 def test_a_scaling_undoes_that_a_model_is_too_sure_and_prefers_a_kind():
-    export = pytest.importorskip("ekphory_lab.training.change_export")
     chance = np.random.default_rng(4)
     labels = chance.integers(0, 2, 4000).astype(float)
     true = np.where(labels[:, None] == np.arange(2), 1.0, 0.0) + chance.normal(0, 1.5, (4000, 2))
-    scaling = export.fit_scaling(3 * true + np.array([0.0, 2.0]), labels)
+    scaling = fit_scaling(3 * true + np.array([0.0, 2.0]), labels)
     found = scaling.probabilities(3 * true + np.array([0.0, 2.0]))
     assert abs(found[:, 1].mean() - labels.mean()) < 0.01
     sure = found.max(axis=1) > 0.8
@@ -158,13 +158,12 @@ def test_a_scaling_undoes_that_a_model_is_too_sure_and_prefers_a_kind():
 
 
 def test_what_is_measured_of_a_reader_is_counted_over_all_pairs():
-    export = pytest.importorskip("ekphory_lab.training.change_export")
     replaces, unrelated = CHANGE_KINDS.index("replaces"), CHANGE_KINDS.index("unrelated")
     rows = np.zeros((4, len(CHANGE_KINDS)))
     rows[[0, 1], replaces] = 0.9
     rows[[2, 3], unrelated] = 0.9
     labels = np.array([replaces, unrelated, replaces, unrelated])
-    found = export.measure(rows, labels, ChangeThresholds(acts=0.5, shows=0.25))
+    found = measure(rows, labels, ChangeThresholds(acts=0.5, shows=0.25))
     assert (found.precision, found.recall, found.accuracy) == (0.5, 0.5, 0.5)
     assert (found.f1["replaces"], found.f1["unrelated"], found.f1["plans"]) == (0.5, 0.5, 0.0)
 
@@ -176,9 +175,8 @@ def test_a_reader_is_trained_stopped_gone_on_with_exported_and_read(tmp_path):
     from transformers import BertConfig, BertModel
 
     from ekphory.models.onnx_change_reader import OnnxChangeReader
-    from ekphory_lab.training.change_export import WrittenPairs, export_change_reader
-    from ekphory_lab.training.change_reader import ChangeTraining, train_change_reader
-    from ekphory_lab.training.upper_layers import save_upper_layers
+    from ekphory_lab.training.readers import ChangeTraining, train_change_reader
+    from ekphory_lab.training.run_files import RunPlaces
 
     config = BertConfig(
         vocab_size=50, hidden_size=384, intermediate_size=64, num_hidden_layers=6,
@@ -191,21 +189,18 @@ def test_a_reader_is_trained_stopped_gone_on_with_exported_and_read(tmp_path):
     pairs = list(read_scenarios(tmp_path / "texts")[0].pairs())
     told = []
     settings = ChangeTraining(epochs=2, batch=2)
-    places = {"base": tmp_path / "base", "target": tmp_path / "run"}
-    train_change_reader(pairs, **places, config=settings, tell=told.append)
+    how = {"places": RunPlaces(base=tmp_path / "base", target=tmp_path / "run"), "config": settings}
+    train_change_reader(pairs, **how, tell=told.append)
     assert [line.partition(",")[0] for line in told] == [f"step {n} of 4" for n in range(1, 5)]
     # All of it is done, so nothing is done again.
-    model = train_change_reader(pairs, **places, config=settings, tell=told.append)
+    model = train_change_reader(pairs, **how, tell=told.append)
     assert len(told) == 4
-    save_upper_layers(model, tmp_path / "base", tmp_path / "run" / "model")
     topics = {topic.part: topic for topic in read_topics()}
     unchanged = {"fitting": pairs, "held back": pairs}
     texts = WrittenPairs(read_scenarios()[:40], list(topics.values()), pairs, unchanged)
-    outcomes = export_change_reader(
-        tmp_path / "run" / "model", tmp_path / "made", texts=texts, data={}
-    )
+    outcomes = export_change_reader(model, tmp_path / "made", texts=texts)
     assert {name: 0 <= each.macro_f1 <= 1 for name, each in outcomes.items()} == {
-        "scenarios": True, "topics": True, "all": True,
+        "plain": True, "oblique": True, "topics": True, "all": True,
     }  # fmt: skip
     reader = OnnxChangeReader(tmp_path / "made")
     assert np.allclose(reader.read([pair for pair, _ in pairs]).sum(axis=1), 1, atol=1e-4)

@@ -1,6 +1,5 @@
 """The topics of facts that change: their form, and the pairs that are drawn of them."""
 
-import json
 from collections import Counter
 
 import pytest
@@ -8,8 +7,6 @@ import pytest
 from ekphory.errors import DatasetError
 from ekphory.models.changes import CHANGE_KINDS
 from ekphory_lab.training.change_topics import read_topics, topic_pairs
-
-from .test_conversations_stay_apart import SHARED, runs
 
 TOPIC = """== where I live
 values: Rome | Bonn | Lyon
@@ -108,20 +105,3 @@ def test_every_part_has_every_kind():
     for part in ("training", "fitting", "held back"):
         kinds = Counter(kind for _, kind in topic_pairs(part, topics, each=20))
         assert set(kinds) == set(CHANGE_KINDS)
-
-
-def test_no_eight_words_in_a_row_are_those_of_the_evaluation_set():
-    path = SHARED / "updates_dev" / "scenarios.jsonl"
-    if not path.exists():
-        pytest.skip("benchmark data is not beside the repository (../shared/data)")
-    measured = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    texts = [each["text"] for row in measured for each in (*row["memories"], *row["questions"])]
-    written = [
-        phrasing
-        for topic in read_topics()
-        for phrasings in topic.lines.values()
-        for phrasing in phrasings
-    ]
-    assert not {run for text in texts for run in runs(text)} & {
-        run for text in written for run in runs(text)
-    }

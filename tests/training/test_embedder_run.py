@@ -6,7 +6,14 @@ import json
 import numpy as np
 import pytest
 from tests.training.tiny_encoder import WORDS
-from tests.training.trainable_encoder import write_modern_encoder, write_trainable_encoder
+from tests.training.trainable_encoder import (
+    Stopped,
+    losses,
+    silent,
+    stop_after,
+    write_modern_encoder,
+    write_trainable_encoder,
+)
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -76,22 +83,6 @@ def word_groups(random):
 DATA = {"epochs": {"words": word_groups}, "hashes": {"words.jsonl.gz": "0" * 64}}
 
 
-class Stopped(Exception):
-    pass
-
-
-def stop_after(step):
-    def progress(_, done, total):
-        if done == step:
-            raise Stopped
-
-    return progress
-
-
-def silent(*_):
-    pass
-
-
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     return write_trainable_encoder(tmp_path_factory.mktemp("tiny") / "base")
@@ -103,10 +94,11 @@ def short(base):
     return run(base, base.parent / "short", steps=2)
 
 
-def run(base, target, *, progress=silent, teacher=None, **changes):
+def run(base, target, *, progress=silent, teacher=None, samples=None, **changes):
+    config = EmbedderConfig(**CONFIG_FIELDS | changes)
     return train_embedder(
-        EmbedderConfig(**CONFIG_FIELDS | changes),
-        TrainingData(**DATA),
+        config.with_samples_alone() if samples else config,
+        samples_alone(samples) if samples else TrainingData(**DATA),
         teacher or WordVectors(),
         places=RunPlaces(base=base, target=target),
         progress=progress,
@@ -123,10 +115,8 @@ def names_of_changed(old, new):
 
 
 def test_a_few_steps_lower_the_loss(base, tmp_path):
-    run(base, tmp_path / "run", steps=24)
+    found = losses(run(base, tmp_path / "run", steps=24))
 
-    lines = (tmp_path / "run" / "losses.jsonl").read_text().splitlines()
-    found = [json.loads(line)["loss"] for line in lines]
     assert np.mean(found[-4:]) < 0.8 * np.mean(found[:4])
 
 
@@ -189,20 +179,11 @@ def test_generated_memories_train_age_type_and_heads(base, short, tmp_path):
 def test_a_run_learns_from_a_file_of_samples_alone_and_reads_it_again(base, tmp_path):
     file = tmp_path / "samples.jsonl"
     write_samples(generate("train", seed=3, count=5), file, progress=silent)
-    config = EmbedderConfig(
-        **CONFIG_FIELDS | {"memories": MemoryPart(samples_per_step=2), "steps": 4}
-    )
 
-    model = train_embedder(
-        config.with_samples_alone(),
-        samples_alone(file),
-        WordVectors(),
-        places=RunPlaces(base=base, target=tmp_path / "run"),
-        progress=silent,
-    )
+    memories = MemoryPart(samples_per_step=2)
+    model = run(base, tmp_path / "run", samples=file, memories=memories, steps=4)
 
-    lines = (tmp_path / "run" / "losses.jsonl").read_text().splitlines()
-    assert len(lines) == 4
+    assert len(losses(model)) == 4
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["data"] == {"samples": sha256_of(file)}
     names = names_of_changed(weights_of(base), weights_of(model))

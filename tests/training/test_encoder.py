@@ -22,7 +22,6 @@ if torch:
         averaged,
         cached_gradients,
         load_agent_encoder,
-        load_base_encoder,
         plain_gradients,
         ranking_loss,
         save_agent_encoder,
@@ -100,7 +99,7 @@ def base(tmp_path):
 @pytest.fixture
 def changed(base):
     """An encoder none of whose parts says nothing."""
-    encoder = load_base_encoder(base)
+    encoder = load_agent_encoder(base)
     torch.manual_seed(1)
     with torch.no_grad():
         for name in ("projection", "age", "kind"):
@@ -115,7 +114,7 @@ def vectors(encoder):
 
 
 def test_a_new_encoder_gives_the_vectors_of_its_base(base):
-    encoder = load_base_encoder(base)
+    encoder = load_agent_encoder(base)
     with torch.no_grad():
         pooled = encoder.pooled(encoder.tokens(TEXTS, max_tokens=24))
         memories = encoder.memory_vectors(pooled, torch.tensor([0, 4, 9]), torch.tensor([0, 1, 3]))
@@ -149,10 +148,10 @@ def test_what_sentence_transformers_writes_is_a_base(base, tmp_path):
 
     SentenceTransformer(str(base), device="cpu").save(str(tmp_path / "written"))
 
-    encoder = load_base_encoder(tmp_path / "written")
+    encoder = load_agent_encoder(tmp_path / "written")
 
     assert encoder.max_tokens == 24
-    assert np.abs(vectors(encoder) - vectors(load_base_encoder(base))).max() <= 1e-6
+    assert np.abs(vectors(encoder) - vectors(load_agent_encoder(base))).max() <= 1e-6
 
 
 @pytest.mark.parametrize(
@@ -170,7 +169,7 @@ def test_the_window_is_what_is_named_and_the_encoder_can_read(base, settings, to
         base / "tokenizer_config.json", TOKENIZER_CONFIG | {"model_max_length": None} | tokenizer
     )
 
-    assert load_base_encoder(base).max_tokens == window
+    assert load_agent_encoder(base).max_tokens == window
 
 
 def write_json(path, content):
@@ -182,7 +181,7 @@ def test_a_base_keeps_its_prompts(base, tmp_path):
 
     prompts = {"query": "the ", "passage": "a "}
     write_json(base / "config_sentence_transformers.json", {"prompts": prompts})
-    save_agent_encoder(load_base_encoder(base), tmp_path / "saved")
+    save_agent_encoder(load_agent_encoder(base), tmp_path / "saved")
 
     saved = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
 
@@ -193,8 +192,8 @@ def test_a_base_keeps_its_prompts(base, tmp_path):
 def test_modernbert_is_a_base_of_which_nothing_is_dropped_out(tmp_path):
     # A directory without an encoder is refused.
     with pytest.raises(ModelError, match="cannot be loaded as an encoder"):
-        load_base_encoder(tmp_path)
-    encoder = load_base_encoder(write_modern_encoder(tmp_path / "modern"))
+        load_agent_encoder(tmp_path)
+    encoder = load_agent_encoder(write_modern_encoder(tmp_path / "modern"))
 
     encoder.parts.train()
 
@@ -202,7 +201,7 @@ def test_modernbert_is_a_base_of_which_nothing_is_dropped_out(tmp_path):
 
 
 def test_the_average_lies_between_base_and_trained(base, changed):
-    first = load_base_encoder(base)
+    first = load_agent_encoder(base)
 
     ends = (first.parts["projection"].weight, changed.parts["projection"].weight)
     for share in (0.0, 0.25, 1.0):

@@ -228,9 +228,8 @@ def test_modernbert_is_exported_with_its_heads_and_gives_what_torch_gives(tmp_pa
     export_float_embedder(tmp_path / "modern", tmp_path / "onnx", description=DESCRIPTION)
 
     exported = OnnxEmbedder(tmp_path / "onnx")
-    texts = ["the cat sat", "a big red house by the sea"]
-    wanted = TorchEmbedder(str(tmp_path / "modern"), device="cpu").read(texts)
-    found = exported.read(texts)
+    wanted = TorchEmbedder(str(tmp_path / "modern"), device="cpu").read(TEXTS)
+    found = exported.read(TEXTS)
     assert np.abs(found.content - wanted.content).max() <= 1e-4
     assert np.abs(found.importance - wanted.importance).max() <= 1e-5
     assert np.abs(found.type_logits - wanted.type_logits).max() <= 1e-4
@@ -239,29 +238,15 @@ def test_modernbert_is_exported_with_its_heads_and_gives_what_torch_gives(tmp_pa
 
 @pytest.mark.torch
 def test_mpnet_is_exported_and_gives_what_torch_gives(tmp_path):
-    import torch
-    from tests.training.trainable_encoder import write_modern_encoder
-    from transformers import MPNetConfig, MPNetModel
+    from tests.training.trainable_encoder import write_mpnet_encoder
 
     from ekphory.models.torch_embedder import TorchEmbedder
 
-    base = write_modern_encoder(tmp_path / "base")  # for its tokenizer
-    torch.manual_seed(1)
-    config = MPNetConfig(
-        vocab_size=40,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=50,
-    )
-    MPNetModel(config).save_pretrained(base)
-
+    base = write_mpnet_encoder(tmp_path / "base")
     export_float_embedder(base, tmp_path / "onnx", description=DESCRIPTION)
 
-    texts = ["the cat sat", "a big red house by the sea"]
-    wanted = TorchEmbedder(str(base), device="cpu").encode(texts)
-    assert np.abs(OnnxEmbedder(tmp_path / "onnx").encode(texts) - wanted).max() <= 1e-4
+    wanted = TorchEmbedder(str(base), device="cpu").encode(TEXTS)
+    assert np.abs(OnnxEmbedder(tmp_path / "onnx").encode(TEXTS) - wanted).max() <= 1e-4
 
 
 @pytest.mark.torch

@@ -119,11 +119,11 @@ def test_each_kind_of_scope_and_of_search_has_a_curve_of_its_own(fitted):
     found, by_words = fits["balanced"], fits["fast"]
 
     # Three scopes are fitted on, of 50 hits for 5 questions, and of 24 turns for 6 questions.
-    assert found.documents.observations == 3 * 5 * 50
-    assert found.turns.observations == 3 * 6 * 24
-    curves = [curve for each in (found, by_words) for curve in (each.documents, each.turns)]
+    assert found["documents"].observations == 3 * 5 * 50
+    assert found["turns"].observations == 3 * 6 * 24
+    curves = [*found.values(), *by_words.values()]
     assert all(one.curve != other.curve for one, other in itertools.combinations(curves, 2))
-    for each in (found.documents, found.turns):
+    for each in found.values():
         assert 0 <= each.expected_calibration_error < 0.5
 
 
@@ -140,14 +140,14 @@ def test_too_little_data_is_named(fitted):
 def test_curves_are_kept_only_of_the_same_data_and_models():
     known = fitted_probabilities().file
     tiny, small = "ekphory-rerank-tiny", "ekphory-rerank-small"
-    first, others = read_kept_fits(
+    kept = read_kept_fits(
         PROBABILITIES_FILE, [tiny], data=known.data, models={**known.models, tiny: "another"}
     )
-    assert first.values == known.values["first_stage"]
-    assert others.hits == {
+    assert kept.values["first_stage"] == known.values["first_stage"]
+    assert kept.values["hits"] == {
         name: curves for name, curves in known.values["hits"].items() if name != tiny
     }
-    assert not [name for name in others.measured if name.startswith(tiny)]
+    assert not [name for name in kept.measured if name.startswith(tiny)]
     # Another model than the one whose curve is fitted must be the same.
     for data, models in ((known.data, {**known.models, small: "another"}), ({}, known.models)):
         with pytest.raises(InvalidInput, match="is of other data or models"):

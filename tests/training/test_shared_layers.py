@@ -13,7 +13,7 @@ from ekphory.models.onnx_reranker import PairTokens
 from ekphory.models.onnx_session import OnnxSession
 from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
 from ekphory.models.shared_layers import HIDDEN, SharedLayers, cut_graph
-from ekphory_lab.training.upper_export import export_shared_layers
+from ekphory_lab.training.reader_export import export_shared_layers
 
 PAIRS = [PairTokens([101, 2073, 102, 4199, 102], [0, 0, 0, 1, 1]), PairTokens([101, 102], [0, 0])]
 

@@ -62,8 +62,8 @@ def test_a_turn_joined_with_the_next_keeps_its_place():
     turns = [Turn("Ada", "one"), Turn("Bo", "two"), Turn("Ada", "three"), Turn("Bo", "four")]
 
     for seed in range(20):
-        passages = turn_passages(turns, {"Ada": "Bo", "Bo": "Ada"}, Random(seed))
-        held = [passages.texts[row] for row in passages.rows]
+        passages, places = turn_passages(turns, {"Ada": "Bo", "Bo": "Ada"}, Random(seed))
+        held = [passages[place] for place in places]
         assert all(turn.text in text for turn, text in zip(turns, held, strict=True))
 
 

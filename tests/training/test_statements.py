@@ -1,6 +1,7 @@
 from random import Random
 
 import pytest
+from tests.cases import read_cases
 
 from ekphory_lab.training.question_groups import reported_question, reworded
 from ekphory_lab.training.statements import (
@@ -11,6 +12,8 @@ from ekphory_lab.training.statements import (
     statement_questions,
     statements,
 )
+
+CASES = read_cases(__file__)
 
 
 def asked(text):
@@ -32,18 +35,7 @@ def test_a_statement_is_read_as_auxiliary_verb_object_and_tails():
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "question"),
-    [
-        ("I work in a factory.", "Where does Ada work?"),
-        ("I love hiking with my brother", "Who does Ada love hiking with?"),
-        ("I am a nurse.", "What does Ada do for a living?"),
-        ("I'm 30 years old.", "How old is Ada?"),
-        ("My favorite color is purple.", "What is Ada's favorite color?"),
-        ("I have three cats.", "How many cats does Ada have?"),
-        ("I moved here because I got a job", "Why did Ada move here?"),
-    ],
-)
+@pytest.mark.parametrize(("text", "question"), CASES["asked"])
 def test_questions_of_other_kinds(text, question):
     assert question in asked(text)
 
@@ -55,14 +47,7 @@ def test_what_says_nothing_of_the_speaker_is_asked_nothing():
     assert all(" my " not in f" {question} " for question in asked("I sold my old bike in May."))
 
 
-@pytest.mark.parametrize(
-    ("turn", "question"),
-    [
-        ("Nice! What do you do for fun?", "What does Ada do for fun?"),
-        ("What's your favorite book to read?", "What is Ada's favorite book to read?"),
-        ("So, have you been to Rome lately?", "Has Ada been to Rome lately?"),
-    ],
-)
+@pytest.mark.parametrize(("turn", "question"), CASES["reported"])
 def test_a_question_put_to_somebody_becomes_one_about_them(turn, question):
     assert reported_question(turn, "Ada") == question
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from random import Random
 
 import pytest
+from tests.cases import read_cases
 from tests.training.small_files import FOLDER, text_of
 
 from ekphory.errors import DatasetError
@@ -28,6 +29,7 @@ from ekphory_lab.training.texts import (
     sha256_of_texts,
 )
 
+CASES = read_cases(__file__)
 CHAT, IRON, LEAVE = (text_of(f"{name}.txt") for name in ("chat", "iron", "leave"))
 
 
@@ -61,22 +63,7 @@ def test_turns_have_their_session_time_and_speaker(written):
     }
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("kind: friends", "kind: enemies", "line 1: 'enemies' must be one of friends"),
-        ("## 2 | 2022-11-14", "## 2 | 2022-11-01", "line 7: sessions count from 1 and follow"),
-        ("## 2 |", "## 3 |", "line 7: sessions count from 1"),
-        ("2.1 Ruben", "1.4 Ruben", "line 8: turn 1.4 is not of this session"),
-        ("1.2 Ruben", "1.1 Ruben", "line 4: turn 1.1 is not of this session"),
-        ("2.2 Ilse:", "Ilse said", "must be a line of a conversation"),
-        ("| 1.3 2.2 |", "| 1.3 4.1 |", "no turn 4.1"),
-        ("| 1.3 2.2 |", "|   |", "line 11: no turn is named"),
-        ("2022-11-14 08:05", "2022-13-14 08:05", "line 7: 2022-13-14 08:05 must be a time"),
-        ("? multi", "? riddle", "'riddle' must be one of single"),
-        ("kind: friends\n", "", "must have a kind and a question"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "said"), CASES["lines_of_a_conversation"])
 def test_a_line_that_cannot_be_read_is_named(written, old, new, said):
     with pytest.raises(DatasetError, match=said):
         read_conversation(written(CHAT.replace(old, new)))
@@ -132,19 +119,7 @@ def test_a_document_has_its_title_text_and_searches(written):
     assert read_document_file(written(IRON)) == json.loads(text_of("iron.json"))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("subject: iron", "iron", "line 1: must be the subject"),
-        ("## Smoke lowers", "Smoke lowers", "stands before the first title"),
-        ("? spleen hepcidin\n", "", "'Hepcidin in the spleen' must have text and a search"),
-        ("Hepcidin rose twofold.\n", "", "'Hepcidin in the spleen' must have text and a search"),
-        ("## Hepcidin in", "Hepcidin in", "line 8: 'Hepcidin in the spleen' must be a line"),
-        ("## Hepcidin in", "##Hepcidin in", "line 8: '##Hepcidin in the spleen' must be a line"),
-        ("? spleen hepcidin", "?spleen", "line 10: '\\?spleen' must be a line of a document"),
-        ("We exposed", "subject: We exposed", "line 3: 'subject: We exposed 24 mice"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "said"), CASES["lines_of_a_document"])
 def test_what_is_out_of_place_is_named(written, old, new, said):
     path = written(IRON.replace(old, new))
 

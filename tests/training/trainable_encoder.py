@@ -13,6 +13,30 @@ from tests.training.tiny_encoder import (
 )
 
 
+class Stopped(Exception):
+    """A run was stopped on purpose."""
+
+
+def stop_after(step):
+    """Stop a training after that step."""
+
+    def progress(activity, done, total):
+        if activity.startswith(("training", "loss")) and done == step:
+            raise Stopped
+
+    return progress
+
+
+def silent(*_):
+    pass
+
+
+def losses(model: Path) -> list[float]:
+    """The losses of the run that left a model."""
+    lines = (model.parent / "losses.jsonl").read_text().splitlines()
+    return [json.loads(line)["loss"] for line in lines]
+
+
 def write_trainable_encoder(directory: Path) -> Path:
     directory.mkdir()
     write_tiny_encoder(directory)

@@ -21,7 +21,7 @@ def memory_templates(split):
 
 def query_templates(split):
     given = templates(split)
-    kinds = [kind.queries for kinds in given.kinds.values() for kind in kinds]
+    kinds = [kind for kinds in given.kinds.values() for kind in kinds]
     asked = [*kinds, *given.generic.values()]
     return [each.text for queries in asked for each in (*queries.named, *queries.mine)]
 
@@ -78,8 +78,8 @@ def test_there_are_many_templates(split, memories, queries):
     # Every query has a memory that holds what it asks.
     for kinds in templates(split).kinds.values():
         for kind in kinds:
-            for query in (*kind.queries.named, *kind.queries.mine):
-                answers = (*kind.voices["said"], *kind.voices["told"])
+            for query in (*kind.named, *kind.mine):
+                answers = (*kind.said, *kind.told)
                 assert any(query.asked <= answer.slots for answer in answers), query.text
     # Every memory names something of its topic.
     topical = {"subject", "thing", "choice", "other", "task", "step", "then", "event", "count"}

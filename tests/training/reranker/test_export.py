@@ -7,8 +7,9 @@ import shutil
 import numpy as np
 import onnxruntime
 import pytest
-from tests.training.reranker.tiny_cross_encoder import write_tiny_cross_encoder
+from safetensors.numpy import save_file
 from tests.training.reranker.tiny_reranker import word_examples
+from tests.training.tiny_encoder import HIDDEN, write_tiny_encoder
 from tokenizers import Tokenizer
 
 from ekphory.errors import InvalidInput, ModelError
@@ -61,6 +62,28 @@ def test_a_curve_fitted_on_honest_probabilities_is_the_identity():
     # A handful of questions is too few.
     with pytest.raises(InvalidInput, match="too few questions"):
         fit_platt([numbers(1, 2)] * 3, [numbers(0, 1)] * 3)
+
+
+def write_tiny_cross_encoder(directory):
+    """Write it and give its directory."""
+    directory.mkdir()
+    write_tiny_encoder(directory)
+    random = np.random.default_rng(5)
+
+    def matrix(*shape):
+        return random.normal(0, 0.3, shape).astype(np.float32)
+
+    head = {
+        "projection.weight": matrix(HIDDEN, HIDDEN),
+        "projection.bias": matrix(HIDDEN),
+        "match.weight": np.full((1, 1), 10, np.float32),
+        "match.bias": np.full(1, -5, np.float32),
+        "dense.weight": matrix(HIDDEN, HIDDEN),
+        "dense.bias": matrix(HIDDEN),
+        "out.weight": matrix(1, HIDDEN),
+    }
+    save_file(head, directory / HEAD_FILE)
+    return directory
 
 
 def export(source, target):

@@ -2,11 +2,19 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.training.reranker.tiny_reranker import word_examples
-from tests.training.trainable_encoder import write_mpnet_encoder, write_trainable_encoder
+from tests.training.trainable_encoder import (
+    Stopped,
+    losses,
+    silent,
+    stop_after,
+    write_mpnet_encoder,
+    write_trainable_encoder,
+)
 
 torch = pytest.importorskip("torch")
 
@@ -40,6 +48,7 @@ if torch:
     from ekphory_lab.training.run_files import RunPlaces
     from ekphory_lab.training.texts import sha256_of
 
+MAKING = ExampleMaking(folder=Path(), base=None, base_name="none") if torch else None
 FOLLOWING = RerankLossWeights(contrast=0.0, soft=0.0, following=1.0) if torch else None
 
 
@@ -95,22 +104,6 @@ CONFIG_FIELDS = {
 }
 
 
-class Stopped(Exception):
-    pass
-
-
-def stop_after(step):
-    def progress(activity, done, total):
-        if activity == "training" and done == step:
-            raise Stopped
-
-    return progress
-
-
-def silent(*_):
-    pass
-
-
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     return write_trainable_encoder(tmp_path_factory.mktemp("tiny") / "base")
@@ -124,7 +117,7 @@ def run(base, target, *, followed=None, progress=silent, report=silent, **change
         write_examples(word_examples(20, 2), target / HELD_BACK_FILE)
     return train_reranker(
         RerankerConfig(**fields),
-        ExampleMaking(folder=target, base=None, base_name="none"),
+        MAKING,
         places=RunPlaces(base=base, target=target, followed=followed),
         listener=Listener(progress=progress, report=report),
     )
@@ -141,11 +134,6 @@ def longer(base):
     """The model of a run of thirty steps, and what was reported of it."""
     told = []
     return run(base, base.parent / "longer", questions=240, report=told.append), told
-
-
-def losses(model):
-    lines = (model.parent / "losses.jsonl").read_text().splitlines()
-    return [json.loads(line)["loss"] for line in lines]
 
 
 def scores(directory, examples):
@@ -307,7 +295,7 @@ def test_both_ways_to_take_the_loss_are_compared_on_the_same_examples(base, tmp_
 
     found = compare_stages(
         RerankerConfig(**CONFIG_FIELDS | {"questions": 16}, held_back=HeldBack(measured=8)),
-        ExampleMaking(folder=tmp_path, base=None, base_name="none"),
+        MAKING,
         places=RunPlaces(base=base, target=tmp_path),
         listener=Listener(progress=silent, report=silent),
     )
@@ -334,7 +322,7 @@ def test_a_refused_run_leaves_no_target(base, tmp_path):
     with pytest.raises(InvalidInput, match="follows no model"):
         train_reranker(
             RerankerConfig(**CONFIG_FIELDS),
-            ExampleMaking(folder=tmp_path, base=None, base_name="none"),
+            MAKING,
             places=RunPlaces(base=base, target=tmp_path / "run", followed=base),
             listener=Listener(progress=silent, report=silent),
         )

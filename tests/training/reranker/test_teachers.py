@@ -18,11 +18,13 @@ from ekphory_lab.training.reranker.teachers import (
     KeptAnswers,
     LabelTeacher,
     ScoreTeacher,
-    WeightedTeacher,
     abilities_of_ratings,
+    agreements,
     bradley_terry,
+    cohen_kappa,
     elo,
     first_stage_teacher,
+    kendall_tau_b,
     pairwise_prompt,
     reranking_teacher,
     with_soft_labels,
@@ -146,8 +148,7 @@ def silent(*_):
 
 
 def labelled(examples, *teachers, aggregation="bradley_terry"):
-    weighted = [WeightedTeacher(teacher, weight) for teacher, weight in teachers]
-    return with_soft_labels(examples, weighted, aggregation=aggregation, progress=silent)
+    return with_soft_labels(examples, teachers, aggregation=aggregation, progress=silent)
 
 
 def scores(*values):
@@ -191,3 +192,29 @@ def test_teachers_that_say_the_opposite_are_reported():
     assert (agreement.first, agreement.second) == ("labels", "scores")
     assert agreement.kendall == -1.0
     assert agreement.questions == 2
+
+
+def pairs(*values):
+    return np.array(values, np.int64)
+
+
+def test_tau_is_agreements_less_disagreements_over_what_both_decide():
+    assert kendall_tau_b(pairs(1, 1, 1, 0), pairs(1, 1, -1, 1)) == pytest.approx(1 / np.sqrt(3 * 4))
+    # A teacher that decides nothing has none.
+    assert kendall_tau_b(pairs(0, 0), pairs(1, -1)) is None
+
+
+def test_kappa_is_the_agreement_beyond_chance():
+    # Observed 3/4; by chance 1/2 · 3/4 + 1/2 · 1/4 = 1/2.
+    assert cohen_kappa(pairs(1, 1, -1, -1), pairs(1, 1, 1, -1)) == pytest.approx(0.5)
+    # It is undefined where both always say the same.
+    assert cohen_kappa(pairs(1, 1), pairs(1, 1)) is None
+
+
+def test_every_two_teachers_are_compared():
+    preferences = {name: [np.array([[0.5, 0.9], [0.1, 0.5]])] for name in ("a", "b", "c")}
+
+    found = agreements(preferences)
+
+    assert [(each.first, each.second) for each in found] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [each.kendall for each in found] == [1.0, 1.0, 1.0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ekphory.cli.command import command, print_result, show_note, step_bar
 from ekphory.cli.options import OutputOptions
@@ -19,7 +19,8 @@ from ekphory_lab.cli.train_commands import (
 )
 
 if TYPE_CHECKING:
-    from ekphory_lab.training.upper_layers import UpperLayers
+    from ekphory.retrieval.calibration import FittedFile
+    from ekphory_lab.training.run_files import RunPlaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,24 +35,18 @@ class ReaderRun:
     base: Path
     target: Path
 
-    def check(self) -> None:
-        """Check that there are weights to begin from, before minutes go into the pairs.
+    def check(self) -> RunPlaces:
+        """Return both, where there are weights to begin from, before minutes go into the pairs.
 
         Raises:
             InvalidInput: There are none.
         """
+        from ekphory_lab.training.run_files import RunPlaces
+
         if not (self.base / "model.safetensors").is_file():
             remedy = "Give the folder of all-MiniLM-L6-v2, or the folder model of a run"
             raise InvalidInput("base", str(self.base), "holds no model.safetensors", remedy)
-
-    def save(self, model: UpperLayers) -> Path:
-        """Write what was trained, and return its folder."""
-        from ekphory_lab.training.run_files import MODEL_FOLDER
-        from ekphory_lab.training.upper_layers import save_upper_layers
-
-        folder = self.target / MODEL_FOLDER
-        save_upper_layers(model, self.base, folder)
-        return folder
+        return RunPlaces(base=self.base, target=self.target)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +68,7 @@ class ReaderExport:
 @command
 def export_shared_layers(output: OutputOptions, places: ReaderExport) -> None:
     """Export the two lower layers of a reranker, above which readers are trained."""
-    from ekphory_lab.training.upper_export import export_shared_layers as export
+    from ekphory_lab.training.reader_export import export_shared_layers as export
 
     revision = export(places.source, places.target)
     shown = {"target": places.target, "revision": revision}
@@ -87,15 +82,25 @@ def export_shared_layers(output: OutputOptions, places: ReaderExport) -> None:
 def asked_state(output: OutputOptions, target: TargetOption = None) -> None:
     """Learn which questions ask for an earlier state, and write it; no evaluation data is read."""
     from ekphory.retrieval.asked_state import ASKED_STATE_FILE
-    from ekphory.retrieval.calibration import write_fitted
     from ekphory_lab.training.asked_state import learn_asked_state
     from ekphory_lab.training.changes import read_scenarios
 
     place = fitted_target(target, ASKED_STATE_FILE.name)
     file = learn_asked_state(read_scenarios(), command="ekphory train asked-state")
+    _write_learned(output, place, file, weights=len(file.values["weights"]))
+
+
+def _write_learned(
+    output: OutputOptions,
+    place: Path,
+    file: FittedFile,
+    **shown: Any,  # noqa: ANN401  whatever JSON can hold
+) -> None:
+    from ekphory.retrieval.calibration import write_fitted
+
     write_fitted(place, file)
-    shown = {"target": place, "measured": file.measured, "weights": len(file.values["weights"])}
-    print_measured(output, shown, file.measured, f"{place}: written")
+    content = {"target": place, "measured": file.measured, **shown}
+    print_measured(output, content, file.measured, f"{place}: written")
 
 
 # `ekphory train labels`.
@@ -106,15 +111,12 @@ def labels(output: OutputOptions, target: TargetOption = None) -> None:
     """Fit when a label fits a text, and write it; no evaluation data is read."""
     from ekphory.capture.services import LABELS_FILE
     from ekphory.models.loading import load_embedder
-    from ekphory.retrieval.calibration import write_fitted
     from ekphory_lab.training.changes import read_scenarios
     from ekphory_lab.training.labels import learn_labels
 
     place = fitted_target(target, LABELS_FILE.name)
     file = learn_labels(read_scenarios(), load_embedder(None), command="ekphory train labels")
-    write_fitted(place, file)
-    shown = {"target": place, "measured": file.measured, "values": file.values}
-    print_measured(output, shown, file.measured, f"{place}: written")
+    _write_learned(output, place, file, values=file.values)
 
 
 # `ekphory train hops`.
@@ -129,7 +131,6 @@ def hops(output: OutputOptions, target: TargetOption = None, seed: int = 0) -> N
     """
     from ekphory.agent.evidence import HOPS_FILE
     from ekphory.models.loading import load_embedder
-    from ekphory.retrieval.calibration import write_fitted
     from ekphory_lab.training.hops import find_steps, hop_scopes, learn_hops
 
     place = fitted_target(target, HOPS_FILE.name)
@@ -138,9 +139,7 @@ def hops(output: OutputOptions, target: TargetOption = None, seed: int = 0) -> N
     with step_bar() as progress, ExitStack() as kept_open:
         found = find_steps(hop_scopes(seed=seed), embedder, kept_open, progress)
         file = learn_hops(found, seed=seed, embedder=embedder)
-    write_fitted(place, file)
-    shown = {"target": place, "measured": file.measured, "hop": file.values["read"]["hop"]}
-    print_measured(output, shown, file.measured, f"{place}: written")
+    _write_learned(output, place, file, hop=file.values["read"]["hop"])
 
 
 # `ekphory train change-reader` and `export-change-reader`.
@@ -154,36 +153,14 @@ def change_reader(output: OutputOptions, places: ReaderRun, epochs: int = 2) -> 
         epochs: How often every pair is read.
     """
     require_torch()
-    places.check()
+    run = places.check()
     from ekphory.models.loading import load_embedder
-    from ekphory_lab.training import change_reader as reader
-    from ekphory_lab.training.change_topics import read_topics
-    from ekphory_lab.training.changes import read_scenarios
-    from ekphory_lab.training.near_turns import (
-        as_conversations,
-        near_each,
-        near_turns,
-        read_stores,
-        with_asides,
-    )
-    from ekphory_lab.training.texts import EXCHANGES, read_conversations
+    from ekphory_lab.training import readers
+    from ekphory_lab.training.near_turns import training_pairs
 
-    config = reader.ChangeTraining(epochs=epochs)
-    conversations = [*read_conversations(), *read_conversations(EXCHANGES)]
-    embedder = load_embedder(None)
-    pairs = reader.written_pairs(read_scenarios(), read_topics(), config)
-    pairs += near_turns(conversations, embedder, most=config.near_turns)
-    pairs += near_each(
-        as_conversations(read_stores("training")), embedder, each=config.near_memories
-    )
-    assistants = [row for row in conversations if row["kind"] == "assistant"]
-    pairs += near_each(assistants, embedder, each=config.near_answers)
-    pairs = with_asides(pairs, conversations, one_in=config.asides)
+    config, pairs = readers.ChangeTraining(epochs=epochs), training_pairs(load_embedder(None))
     with show_note("training") as note:
-        model = reader.train_change_reader(
-            pairs, base=places.base, target=places.target, config=config, tell=note
-        )
-    folder = places.save(model)
+        folder = readers.train_change_reader(pairs, places=run, config=config, tell=note)
     shown = f"{folder}: trained on {len(pairs):,} pairs"
     print_result(output, {"target": folder, "pairs": len(pairs)}, shown)
 
@@ -192,38 +169,12 @@ def change_reader(output: OutputOptions, places: ReaderRun, epochs: int = 2) -> 
 def export_change_reader(output: OutputOptions, places: ReaderExport) -> None:
     """Export a trained change reader in 8 bits, with probabilities fitted beside it."""
     from ekphory.models.loading import load_embedder
-    from ekphory_lab.training import change_export as export
-    from ekphory_lab.training.change_topics import TOPICS, read_topics
-    from ekphory_lab.training.changes import (
-        CHANGES,
-        OTHER_PARTS,
-        read_scenarios,
-    )
-    from ekphory_lab.training.near_turns import (
-        STORES,
-        as_conversations,
-        near_each,
-        near_turns,
-        read_stores,
-    )
-    from ekphory_lab.training.probability_scopes import DEVELOPMENT_CONVERSATIONS
-    from ekphory_lab.training.texts import read_conversations, sha256_of_texts
+    from ekphory_lab.training import reader_export
 
-    data = {
-        path.name: sha256_of_texts(path)
-        for path in (CHANGES, TOPICS, DEVELOPMENT_CONVERSATIONS, STORES)
-    }
     with show_note("exporting"):
-        conversations, embedder = read_conversations(DEVELOPMENT_CONVERSATIONS), load_embedder(None)
-        talk = near_turns(conversations, embedder, most=export.TALK_PAIRS)
-        memories = {
-            part: near_each(
-                as_conversations(read_stores(part)), embedder, each=export.NEAR_MEMORIES
-            )
-            for part in OTHER_PARTS.values()
-        }
-        texts = export.WrittenPairs(read_scenarios(), read_topics(), talk, memories)
-        outcomes = export.export_change_reader(places.source, places.target, texts=texts, data=data)
+        outcomes = reader_export.export_change_reader(
+            places.source, places.target, texts=reader_export.read_pairs(load_embedder(None))
+        )
     told = [
         f"{name}: macro-F1 {outcome.macro_f1:g}, accuracy {outcome.accuracy:g}; it acts with "
         f"precision {outcome.precision:g} at recall {outcome.recall:g}"
@@ -244,17 +195,14 @@ def capture_reader(output: OutputOptions, places: ReaderRun, epochs: int = 4) ->
         epochs: How often every message is read.
     """
     require_torch()
-    places.check()
-    from ekphory_lab.training.capture_reader import CaptureTraining, train_capture_reader
-    from ekphory_lab.training.capture_texts import read_transcripts, transcripts_for
+    run = places.check()
+    from ekphory_lab.training import capture_texts, readers
+    from ekphory_lab.training.changes import of_part
 
-    transcripts = transcripts_for("training", read_transcripts())
-    config = CaptureTraining(epochs=epochs)
+    transcripts = of_part("training", capture_texts.read_transcripts())
+    config = readers.CaptureTraining(epochs=epochs)
     with show_note("training") as note:
-        model = train_capture_reader(
-            transcripts, base=places.base, target=places.target, config=config, tell=note
-        )
-    folder = places.save(model)
+        folder = readers.train_capture_reader(transcripts, places=run, config=config, tell=note)
     shown = f"{folder}: trained on {len(transcripts):,} transcripts"
     print_result(output, {"target": folder}, shown)
 
@@ -262,14 +210,10 @@ def capture_reader(output: OutputOptions, places: ReaderRun, epochs: int = 4) ->
 @command
 def export_capture_reader(output: OutputOptions, places: ReaderExport) -> None:
     """Export a trained capture reader in 8 bits, with probabilities fitted beside it."""
-    from ekphory_lab.training import capture_export as export
-    from ekphory_lab.training.capture_texts import CAPTURES, read_transcripts
-    from ekphory_lab.training.texts import sha256_of_texts
+    from ekphory_lab.training.capture_texts import read_transcripts
+    from ekphory_lab.training.reader_export import export_capture_reader as export
 
-    data = {CAPTURES.name: sha256_of_texts(CAPTURES)}
     with show_note("exporting"):
-        outcome = export.export_capture_reader(
-            places.source, places.target, transcripts=read_transcripts(), data=data
-        )
+        outcome = export(places.source, places.target, transcripts=read_transcripts())
     shown = {"target": places.target, "measured": outcome}
     print_measured(output, shown, asdict(outcome), f"{places.target}: written")

@@ -171,22 +171,23 @@ def _costs(teachers: Sequence[PreferenceTeacher], questions: int) -> list[dict[s
     """Return what each language model was asked, and the tokens that its service named."""
     from ekphory_lab.training.reranker.teachers import ChatTeacher, KeptAnswers
 
-    chats = [each for each in teachers if isinstance(each, ChatTeacher)]
-    kept = [(each, each.chat) for each in chats if isinstance(each.chat, KeptAnswers)]
-    return [
-        {
-            "teacher": chat.name,
-            "prompt": each.instruction,
-            "answers": chat.usage.answers,
-            "kept from before": chat.kept,
-            "prompt tokens": chat.usage.prompt_tokens,
-            "completion tokens": chat.usage.completion_tokens,
-            "tokens per question": round(
-                (chat.usage.prompt_tokens + chat.usage.completion_tokens) / questions
-            ),
-        }
-        for each, chat in kept
-    ]
+    costs = []
+    for each in teachers:
+        if isinstance(each, ChatTeacher) and isinstance(each.chat, KeptAnswers):
+            usage = each.chat.usage
+            tokens = usage.prompt_tokens + usage.completion_tokens
+            costs.append(
+                {
+                    "teacher": each.name,
+                    "prompt": each.instruction,
+                    "answers": usage.answers,
+                    "kept from before": each.chat.kept,
+                    "prompt tokens": usage.prompt_tokens,
+                    "completion tokens": usage.completion_tokens,
+                    "tokens per question": round(tokens / questions),
+                }
+            )
+    return costs
 
 
 def _agreement_table(labelled: LabelledExamples) -> Table:
@@ -224,21 +225,17 @@ def _making(data: Path, teachers: TeacherOptions, answers: Path) -> ExampleMakin
 
 def _teacher(name: str, prompt: str | None, answers: Path) -> PreferenceTeacher:
     from ekphory.models.loading import load_configured_chat, load_named_reranker
-    from ekphory_lab.training.reranker.teachers import (
-        INSTRUCTION,
-        ChatTeacher,
-        KeptAnswers,
-        reranking_teacher,
-    )
+    from ekphory_lab.training.reranker import teachers
 
     settings = read_settings()
     if name != CHAT:
-        return reranking_teacher(load_named_reranker(name, settings))
+        return teachers.reranking_teacher(load_named_reranker(name, settings))
     chat = load_configured_chat(settings)
     if chat is None:
         raise InvalidInput("teacher", name, "no language model is configured", _CHAT_REMEDY)
     answers.parent.mkdir(parents=True, exist_ok=True)
-    return ChatTeacher(KeptAnswers(chat, answers), prompt or INSTRUCTION)
+    kept = teachers.KeptAnswers(chat, answers)
+    return teachers.ChatTeacher(kept, prompt or teachers.INSTRUCTION)
 
 
 def _print_development(found: Development) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from ekphory.retrieval.asked_state import ASKED_STATE_KIND, PastWeights, question_features
 from ekphory.retrieval.calibration import FittedFile
 from ekphory_lab.evaluation.metrics import FloatArray
-from ekphory_lab.training.changes import CHANGES, Scenario, StateQuestion, scenarios_for
+from ekphory_lab.training.changes import CHANGES, Scenario, StateQuestion, of_part
 from ekphory_lab.training.texts import sha256_of_texts
 
 LEAST_QUESTIONS = 4
@@ -32,9 +32,9 @@ class PastOutcome:
 
 def learn_asked_state(scenarios: Sequence[Scenario], *, command: str) -> FittedFile:
     """Fit on the questions for training; measured on those that are held back."""
-    training = _questions(scenarios_for("training", scenarios))
+    training = _questions(of_part("training", scenarios))
     weights = fit_past_weights(training)
-    found = measure_past(weights, _questions(scenarios_for("held back", scenarios)))
+    found = measure_past(weights, _questions(of_part("held back", scenarios)))
     measured = {"accuracy": found.accuracy, "precision": found.precision, "recall": found.recall}
     return FittedFile(
         kind=ASKED_STATE_KIND,

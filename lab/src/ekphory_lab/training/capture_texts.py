@@ -5,16 +5,22 @@ They lie in `captures/`, in plain text: its README tells the form.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
 from ekphory.errors import DatasetError
-from ekphory.models.captures import DialogueMessage, EntityKind, MessageClass, TextSpan
-from ekphory_lab.training.changes import OTHER_PARTS, PARTS_IN_ALL, Part, read_blocks
+from ekphory.models.captures import (
+    MESSAGE_CLASSES,
+    MOST_REACHED,
+    DialogueMessage,
+    MessageClass,
+    TextSpan,
+)
+from ekphory.models.onnx_capture_reader import SPAN_KINDS, CaptureLayout, Window
+from ekphory_lab.training.changes import Part, part_by_hash, read_blocks
 
 CAPTURES = Path(__file__).parent / "captures"
 Worth = Literal["drop", "context", "steer", "keep"]
@@ -22,7 +28,6 @@ _HEAD = re.compile(r"== (coding-agent|assistant|chat): (.+)")
 _LINE = re.compile(r'(u|a|t|"[^"|]+") (drop|context|steer|keep (\w+)(?: (-\d(?:,-\d)*))?) \| (.+)')
 _MARK = re.compile(r"\(\((.+?)\)\)|\[([^\[\]|]+)\|(\w+)\]")
 _ROLES = {"u": "user", "a": "assistant", "t": "tool"}
-SPAN_KINDS = (*get_args(EntityKind), "secret")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +67,8 @@ class Transcript:
 
     @property
     def part(self) -> Part:
-        """What it is for, by a hash of its first message."""
-        first = self.messages[0].message.text
-        number = hashlib.sha256(first.encode()).digest()[0] % PARTS_IN_ALL
-        return OTHER_PARTS.get(number, "training")
+        """What it is for, by its first message."""
+        return part_by_hash(self.messages[0].message.text)
 
 
 def read_transcripts(folder: Path = CAPTURES) -> list[Transcript]:
@@ -76,11 +79,6 @@ def read_transcripts(folder: Path = CAPTURES) -> list[Transcript]:
     """
     read = read_blocks(folder, _HEAD, Transcript, _read_line, what="transcript")
     return [transcript for transcript in read if transcript.messages]
-
-
-def transcripts_for(part: Part, transcripts: Iterable[Transcript]) -> list[Transcript]:
-    """Return the transcripts of one part."""
-    return [each for each in transcripts if each.part == part]
 
 
 def _read_line(transcript: Transcript, line: str, place: str) -> bool:
@@ -115,3 +113,64 @@ def read_marks(marked: str) -> tuple[str, tuple[TextSpan, ...]]:
         text += inner
         done = mark.end()
     return text + marked[done:], tuple(spans)
+
+
+# What the capture reader is to say of a transcript.
+
+NOT_COUNTED = -100
+"""A label that the loss passes over."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledWindow:
+    """A window with what the model is to say of it.
+
+    Attributes:
+        window: What it reads.
+        outcome: 0 for nothing, 1 for what steers, then the classes.
+        reaches: How many messages before are needed; passed over where nothing is kept.
+        tags: Of each token of the message.
+    """
+
+    window: Window
+    outcome: int
+    reaches: int
+    tags: list[int]
+
+
+def labelled_windows(
+    transcripts: Sequence[Transcript], layout: CaptureLayout
+) -> list[LabelledWindow]:
+    """Return the first window of each message, with its labels."""
+    found = []
+    for transcript in transcripts:
+        messages = [each.message for each in transcript.messages]
+        seen = set()
+        for window in layout.windows(messages):
+            if window.place in seen:
+                continue
+            seen.add(window.place)
+            labelled = transcript.messages[window.place]
+            reached = min(labelled.reaches, MOST_REACHED)
+            reaches = reached if labelled.worth == "keep" else NOT_COUNTED
+            tags = _tags(labelled, window)
+            found.append(LabelledWindow(window, outcome_of(labelled), reaches, tags))
+    return found
+
+
+def outcome_of(labelled: LabelledMessage) -> int:
+    """Return the place of what a message is worth among the logits."""
+    if labelled.class_ is not None:
+        return 2 + MESSAGE_CLASSES.index(labelled.class_)
+    return int(labelled.worth == "steer")
+
+
+def _tags(labelled: LabelledMessage, window: Window) -> list[int]:
+    tags = []
+    for start, end in window.offsets:
+        tag = 0
+        for span in labelled.spans:
+            if span.start < end and start < span.end:
+                tag = 1 + 2 * SPAN_KINDS.index(span.kind) + (start > span.start)
+        tags.append(tag)
+    return tags

@@ -6,7 +6,6 @@ They lie in `change_topics/`, in plain text: its README tells the form. Where th
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from random import Random
 from ekphory.errors import DatasetError
 from ekphory.models.changes import ChangeKind, StatementPair
 from ekphory.types import MemoryRecord
-from ekphory_lab.training.changes import OTHER_PARTS, PARTS_IN_ALL, LabelledPair, Part
+from ekphory_lab.training.changes import LabelledPair, Part, of_part, part_by_hash
+from ekphory_lab.training.question_groups import WORDS
 
 TOPICS = Path(__file__).parent / "change_topics"
 NEEDED_LINES = (
@@ -29,21 +29,8 @@ _LINES = frozenset({*NEEDED_LINES, "subjects", "add"})
 _FIRST_PERSON = re.compile(r"\b(?:I|I'm|I've|I'd|I'll|my|me|mine|My)\b")
 _FIRST_DAY = datetime(2021, 1, 4, 12, tzinfo=UTC)
 _DAYS = 1_600
-_SPEAKERS = (
-    *("user", "user", "Mirela", "Tomasz", "Ngozi", "Henrik", "Yuki", "Paloma", "Idris", "Saoirse"),
-    *("notes", "Farid", "Annelie", "Bao", "Leocadia"),
-)
-_ASIDES = (
-    *("Anyway.", "Good morning!", "Talk to you tomorrow.", "By the way,", "Before I forget:"),
-    *(
-        "Sorry for the late reply.",
-        "Thanks for yesterday.",
-        "Quick update:",
-        "Hope you slept well.",
-    ),
-    *("It was raining all day here.", "Oh, and one more thing.", "Just so you know:", "FYI."),
-    *("What a week.", "Long story short:", "Could you write this down?", "How are you?"),
-)
+_SPEAKERS: list[str] = sorted(WORDS["change_topics"]["speakers"].split())
+_ASIDES: list[str] = WORDS["change_topics"]["asides"]
 _ASIDE_SHARE = 0.15
 
 
@@ -61,9 +48,8 @@ class Topic:
 
     @property
     def part(self) -> Part:
-        """What it is for, by a hash of its name."""
-        number = hashlib.sha256(self.name.encode()).digest()[0] % PARTS_IN_ALL
-        return OTHER_PARTS.get(number, "training")
+        """What it is for, by its name."""
+        return part_by_hash(self.name)
 
 
 def read_topics(folder: Path = TOPICS) -> list[Topic]:
@@ -101,7 +87,7 @@ def topic_pairs(
         each: Pairs a topic.
         seed: Decides which are drawn.
     """
-    kept = [topic for topic in topics if topic.part == part]
+    kept = of_part(part, topics)
     pairs = []
     for topic, following in zip(kept, [*kept[1:], *kept[:1]], strict=True):
         drawn = _Drawing(topic, following, Random(f"{seed} {topic.name}"))  # noqa: S311  no secret
@@ -232,7 +218,7 @@ class _Drawing:
     ) -> LabelledPair:
         """Return a pair of two phrasings, each with the value that fills it."""
         names = self._chance.sample(list(self._subjects) or [""], min(subjects, 2))
-        said_by = self._chance.sample(sorted(set(_SPEAKERS)), speakers)
+        said_by = self._chance.sample(_SPEAKERS, speakers)
         at = _FIRST_DAY + timedelta(days=self._chance.randrange(_DAYS))
         later = at + timedelta(days=1 + int(self._chance.lognormvariate(4, 1.3)))
         values = [each for each in self._lines["values"] if each != older[1]]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Literal, TypeVar, get_args
+from typing import Literal, Protocol, TypeVar, get_args
 
 from ekphory.errors import DatasetError
 from ekphory.models.changes import ChangeKind, StatementPair
@@ -34,7 +34,16 @@ _RELATION = re.compile(r"([a-z])>([a-z]) ([a-z-]+)")
 _QUESTION = re.compile(r"\?(past)? ?(.+?) = ([a-z](?:,[a-z])*)")
 
 
+class Parted(Protocol):
+    """What is written for one of the parts."""
+
+    @property
+    def part(self) -> Part:
+        """Which."""
+
+
 Block = TypeVar("Block")
+Item = TypeVar("Item", bound=Parted)
 LabelledPair = tuple[StatementPair, ChangeKind]
 """Two statements, and what the newer one means for the older one."""
 
@@ -76,10 +85,8 @@ class Scenario:
 
     @property
     def part(self) -> Part:
-        """What it is for, by a hash of its first statement, so that it stays so."""
-        first = next(iter(self.statements.values())).text
-        number = hashlib.sha256(first.encode()).digest()[0] % PARTS_IN_ALL
-        return OTHER_PARTS.get(number, "training")
+        """What it is for, by its first statement, so that it stays so."""
+        return part_by_hash(next(iter(self.statements.values())).text)
 
     def memories(self) -> tuple[dict[str, str], ...]:
         """Return its statements as `add_many` takes them."""
@@ -106,9 +113,15 @@ def read_scenarios(folder: Path = CHANGES) -> list[Scenario]:
     return read_blocks(folder, _HEAD, Scenario, _read_line, what="scenario")
 
 
-def scenarios_for(part: Part, scenarios: Iterable[Scenario]) -> list[Scenario]:
-    """Return the scenarios of one part."""
-    return [each for each in scenarios if each.part == part]
+def part_by_hash(text: str) -> Part:
+    """Return what is begun by this text is for, always the same."""
+    number = hashlib.sha256(text.encode()).digest()[0] % PARTS_IN_ALL
+    return OTHER_PARTS.get(number, "training")
+
+
+def of_part(part: Part, items: Iterable[Item]) -> list[Item]:
+    """Return the scenarios, topics or transcripts of one part."""
+    return [each for each in items if each.part == part]
 
 
 def pairs_for(
@@ -119,7 +132,7 @@ def pairs_for(
     Which of those are left out is drawn, always the same.
     """
     found = []
-    for scenario in scenarios_for(part, scenarios):
+    for scenario in of_part(part, scenarios):
         pairs = list(scenario.pairs())
         unrelated = [place for place, (_, kind) in enumerate(pairs) if kind == "unrelated"]
         if most_unrelated is not None and len(unrelated) > most_unrelated:
@@ -137,7 +150,7 @@ def held_back_scenarios() -> list[StateScenario]:
     them where an earlier state is asked for.
     """
     plain = [each for each in read_scenarios() if each.name.startswith(PLAIN)]
-    return [_from_written(each) for each in scenarios_for("held back", plain)]
+    return [_from_written(each) for each in of_part("held back", plain)]
 
 
 def _from_written(scenario: Scenario) -> StateScenario:

@@ -359,27 +359,6 @@ class AgentEncoder:
         return tokens.to(self.device)
 
 
-def load_base_encoder(directory: Path) -> AgentEncoder:
-    """Start from a sentence-transformers directory: projection the identity, age and type zero.
-
-    Args:
-        directory: A model with mean pooling; what it drops out in training is not dropped.
-
-    Raises:
-        ModelError: It cannot be loaded.
-    """
-    encoder = load_transformer(directory)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{directory}: its tokenizer cannot be loaded ({error}).") from error
-    window = onnx_export.read_window(directory)
-    positions = getattr(encoder.config, "max_position_embeddings", None) or window
-    return AgentEncoder(
-        _new_parts(encoder), tokenizer, min(window, positions), onnx_export.read_prompts(directory)
-    )
-
-
 def load_transformer(directory: Path, **options: Any) -> Any:  # noqa: ANN401  transformers'
     """Load an encoder in float, which drops nothing out in training.
 
@@ -484,17 +463,26 @@ def save_agent_encoder(encoder: AgentEncoder, directory: Path) -> None:
 
 
 def load_agent_encoder(directory: Path) -> AgentEncoder:
-    """Read a directory with components; with none, projection, age and type say nothing.
+    """Read a directory; without components the projection is the identity, age and type zero.
+
+    Args:
+        directory: A sentence-transformers model with mean pooling; what it drops out in training
+            is not dropped.
 
     Raises:
         ModelError: It cannot be loaded, or its components are not those of this encoder.
     """
-    encoder = load_base_encoder(directory)
-    path = directory / late_bound.COMPONENTS_FILE
-    if not path.is_file():
-        return encoder
-    load_parts(encoder.parts, path, _PARTS)
-    return encoder
+    transformer = load_transformer(directory)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{directory}: its tokenizer cannot be loaded ({error}).") from error
+    window, prompts = onnx_export.read_window(directory), onnx_export.read_prompts(directory)
+    positions = getattr(transformer.config, "max_position_embeddings", None) or window
+    parts = _new_parts(transformer)
+    if (path := directory / late_bound.COMPONENTS_FILE).is_file():
+        load_parts(parts, path, _PARTS)
+    return AgentEncoder(parts, tokenizer, min(window, positions), prompts)
 
 
 def load_parts(parts: Any, path: Path, named: Mapping[str, str]) -> None:  # noqa: ANN401  torch's

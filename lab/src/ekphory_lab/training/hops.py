@@ -19,21 +19,8 @@ from random import Random
 
 import numpy as np
 
-from ekphory.agent.evidence import (
-    FEATURES,
-    GATE_NUMBERS,
-    HOPS_KIND,
-    MOST_HOPS,
-    READ_FEATURES,
-    ChainWeights,
-    HopWeights,
-    Trail,
-    chain_probability,
-    follow,
-    gate_features,
-    needs_several,
-    sigmoid,
-)
+from ekphory.agent import evidence
+from ekphory.agent.evidence import ChainWeights, HopWeights, Trail
 from ekphory.agent.provider import Budget, SearchTool
 from ekphory.agent.session import HOP_HITS
 from ekphory.agent_trace import EventLog
@@ -149,11 +136,13 @@ class FoundQuestion:
     Attributes:
         question: The question.
         plain: What plain search found.
+        trail: Makes a trail that stands at its beginning.
         steps: For each step `READ_FEATURES` of all candidates, and which are right to choose.
     """
 
     question: HopQuestion
     plain: Sequence[Hit]
+    trail: MakeTrail
     steps: Sequence[tuple[FloatArray, FloatArray]]
 
 
@@ -162,7 +151,7 @@ def find_steps(
     embedder: EmbeddingModel,
     kept_open: ExitStack,
     progress: Progress = silent,
-) -> list[tuple[FoundQuestion, MakeTrail]]:
+) -> list[FoundQuestion]:
     """Search every question, and follow its answers.
 
     Args:
@@ -170,12 +159,9 @@ def find_steps(
         embedder: The model.
         kept_open: Closes what the trails search, once they are not needed any more.
         progress: Is told after each question.
-
-    Returns:
-        Each question with what makes a trail that stands at its beginning.
     """
     folder = kept_open.enter_context(tempfile.TemporaryDirectory())
-    found: list[tuple[FoundQuestion, MakeTrail]] = []
+    found: list[FoundQuestion] = []
     total = sum(len(scope.questions) for scope in scopes)
     for place, scope in enumerate(scopes):
         open_store = partial(Memory, folder, project=f"scope-{place}", embedder=embedder)
@@ -188,7 +174,7 @@ def find_steps(
     return found
 
 
-def _find(question: HopQuestion, memory: Memory, unread: Memory) -> tuple[FoundQuestion, MakeTrail]:
+def _find(question: HopQuestion, memory: Memory, unread: Memory) -> FoundQuestion:
     """Search as the agent does, whose own lookups no reranker reads, but for the question's."""
     plain = memory.search(question.text, k=HOP_HITS).hits
 
@@ -204,20 +190,20 @@ def _find(question: HopQuestion, memory: Memory, unread: Memory) -> tuple[FoundQ
     walked = trail(bundled_reranker(TINY_RERANKER))
     walked.begin()
     steps = []
-    for _ in range(MOST_HOPS if len(question.answers) > 1 else 1):
+    for _ in range(evidence.MOST_HOPS if len(question.answers) > 1 else 1):
         left = [each in question.answers and each not in walked.chain for each in walked.ids]
         chosen = np.isin(walked.ids, walked.chain)
         steps.append((_read_step(walked)[~chosen], np.array(left, float)[~chosen]))
         if not any(left):
             break
         walked.choose(walked.ids[int(np.argmax(left))])
-    return FoundQuestion(question, plain, steps), trail
+    return FoundQuestion(question, plain, trail, steps)
 
 
 def _read_step(trail: Trail) -> FloatArray:
     """Return `READ_FEATURES` of all candidates; those are read that share most with the chain."""
     features = trail.features()
-    likely = features @ np.array([_FIRST_GUESS.get(name, 0.0) for name in FEATURES])
+    likely = features @ np.array([_FIRST_GUESS.get(name, 0.0) for name in evidence.FEATURES])
     likely[np.isin(trail.ids, trail.chain)] = -math.inf
     return np.column_stack([features, trail.read_features(likely)])
 
@@ -225,20 +211,18 @@ def _read_step(trail: Trail) -> FloatArray:
 # Fitting.
 
 
-def learn_hops(
-    found: Sequence[tuple[FoundQuestion, MakeTrail]], *, seed: int, embedder: EmbeddingModel
-) -> FittedFile:
+def learn_hops(found: Found, *, seed: int, embedder: EmbeddingModel) -> FittedFile:
     """Fit on every second question, find out on the others what holds, and fit again on all."""
     reader = bundled_reranker(TINY_RERANKER)
-    words = _fit_words([each for each, _ in found])
+    words = _fit_words(found)
     gated = _cross(found, partial(_gate_half, words=words))
-    unread, unread_errors = _learn_chains(found, FEATURES, None)
+    unread, unread_errors = _learn_chains(found, evidence.FEATURES, None)
     read, errors = unread, unread_errors
     if reader is not None:
-        read, errors = _learn_chains(found, READ_FEATURES, reader)
+        read, errors = _learn_chains(found, evidence.READ_FEATURES, reader)
     said, right = map(np.array, zip(*gated, strict=True))
     follow_from = float(np.quantile(said[right == 0], 1 - _MISTAKEN))
-    gate = _fit_gate([each for each, _ in found], words)
+    gate = _fit_gate(found, words)
     weights = HopWeights(gate, unread, read, follow=round(follow_from, 4))
     measured = {
         "gate, questions of several memories that pass": float(
@@ -250,7 +234,7 @@ def learn_hops(
         "questions": float(len(found)),
     }
     return FittedFile(
-        kind=HOPS_KIND,
+        kind=evidence.HOPS_KIND,
         command=f"ekphory train hops --seed {seed}",
         models={
             "embedder": embedder.identity.model_id,
@@ -263,7 +247,7 @@ def learn_hops(
     )
 
 
-Found = Sequence[tuple[FoundQuestion, MakeTrail]]
+Found = Sequence[FoundQuestion]
 Pairs = list[tuple[float, float]]
 """What was said, and whether it was right."""
 
@@ -275,8 +259,8 @@ def _cross(found: Found, judge: Callable[[Found, Found], Pairs]) -> Pairs:
 
 
 def _gate_half(half: Found, other: Found, *, words: PastWeights) -> Pairs:
-    gate = _fit_gate([each for each, _ in half], words)
-    unread = [each for each, _ in other if each.question.source == "conversations"]
+    gate = _fit_gate(half, words)
+    unread = [each for each in other if each.question.source == "conversations"]
     return [_gate(each, gate) for each in unread]
 
 
@@ -288,14 +272,14 @@ def _learn_chains(
     chains: Pairs = []
 
     def watch_half(half: Found, other: Found) -> Pairs:
-        weights = ChainWeights(_fit_hop([each for each, _ in half], names))
-        for each, make_trail in other:
+        weights = ChainWeights(_fit_hop(half, names))
+        for each in other:
             if len(each.question.answers) > 1:
-                _watch(each, make_trail(reader), weights, chosen, chains)
+                _watch(each, each.trail(reader), weights, chosen, chains)
         return []
 
     _cross(found, watch_half)
-    hop = _fit_hop([each for each, _ in found], names)
+    hop = _fit_hop(found, names)
     errors = {
         "hop, expected calibration error": _error(chosen),
         "chain, expected calibration error": _error(chains),
@@ -309,10 +293,10 @@ def _watch(
     """Follow a question, and note the log-odds of what was chosen and whether it was right."""
     sure = [trail.plain[0].score]
     used = HopWeights({}, weights, weights if trail.reader is not None else None, stop=0.05)
-    follow(trail, used, sure)
+    evidence.follow(trail, used, sure)
     right = [memory_id in each.question.answers for memory_id in trail.chain]
     chosen += [(_log_odds(p), float(ok)) for p, ok in zip(sure[1:], right[1:], strict=True)]
-    chains.append((_log_odds(chain_probability(sure, weights)), float(all(right))))
+    chains.append((_log_odds(evidence.chain_probability(sure, weights)), float(all(right))))
 
 
 def _log_odds(probability: float) -> float:
@@ -331,12 +315,12 @@ def _error(pairs: Sequence[tuple[float, float]]) -> float:
     said, right = [], []
     for learned, other in ((pairs[0::2], pairs[1::2]), (pairs[1::2], pairs[0::2])):
         slope, intercept = _curve(learned)
-        said += [sigmoid(slope * odds + intercept) for odds, _ in other]
+        said += [evidence.sigmoid(slope * odds + intercept) for odds, _ in other]
         right += [ok for _, ok in other]
     return float(expected_calibration_error(np.array(said), np.array(right)))
 
 
-def _fit_hop(found: Sequence[FoundQuestion], names: Sequence[str]) -> dict[str, float]:
+def _fit_hop(found: Found, names: Sequence[str]) -> dict[str, float]:
     """Fit what leads on; both kinds of questions weigh alike, and each step of one."""
     counts = Counter(len(each.question.answers) > 1 for each in found)
     inputs, wanted, shares = [], [], []
@@ -349,7 +333,7 @@ def _fit_hop(found: Sequence[FoundQuestion], names: Sequence[str]) -> dict[str, 
     return _newton(np.concatenate(inputs), np.concatenate(wanted), np.concatenate(shares), names)
 
 
-def _fit_words(found: Sequence[FoundQuestion]) -> PastWeights:
+def _fit_words(found: Found) -> PastWeights:
     """Fit words and pairs on written questions, without those of conversations in `found`."""
     searched = {each.question.text for each in found if each.question.source == "conversations"}
     texts, several, singles = [], [], 0
@@ -364,17 +348,17 @@ def _fit_words(found: Sequence[FoundQuestion]) -> PastWeights:
     return fit_word_weights(texts, several, least=_WORD_QUESTIONS)
 
 
-def _fit_gate(found: Sequence[FoundQuestion], words: PastWeights) -> dict[str, float]:
+def _fit_gate(found: Found, words: PastWeights) -> dict[str, float]:
     """Fit the numbers beside what the words say, on searched questions; both kinds weigh alike."""
     inputs, wanted = [], []
     for each in found:
-        features = gate_features(each.question.text, each.plain)
-        numbers = [features[name] for name in GATE_NUMBERS]
+        features = evidence.gate_features(each.question.text, each.plain)
+        numbers = [features[name] for name in evidence.GATE_NUMBERS]
         total = words.intercept + sum(words.weights.get(name, 0.0) for name in features)
         inputs.append([*numbers, total])
         wanted.append(float(len(each.question.answers) > 1))
     balance = np.where(np.array(wanted) == 1, 0.5 / sum(wanted), 0.5 / (len(wanted) - sum(wanted)))
-    names = (*GATE_NUMBERS, "words")
+    names = (*evidence.GATE_NUMBERS, "words")
     fitted = _newton(np.array(inputs), np.array(wanted), balance, names)
     scale = fitted.pop("words")
     fitted["intercept"] += scale * words.intercept
@@ -383,7 +367,7 @@ def _fit_gate(found: Sequence[FoundQuestion], words: PastWeights) -> dict[str, f
 
 def _gate(each: FoundQuestion, gate: Mapping[str, float]) -> tuple[float, float]:
     weights = HopWeights(gate, ChainWeights({}))
-    said = needs_several(each.question.text, each.plain, weights)
+    said = evidence.needs_several(each.question.text, each.plain, weights)
     return said, float(len(each.question.answers) > 1)
 
 

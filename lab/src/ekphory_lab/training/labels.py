@@ -16,7 +16,7 @@ from ekphory.capture.services import LABELS_KIND, LEAST_LABEL, label_cosines
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.calibration import FittedFile
 from ekphory_lab.evaluation.metrics import FloatArray
-from ekphory_lab.training.changes import CHANGES, PLAIN, Part, Scenario, scenarios_for
+from ekphory_lab.training.changes import CHANGES, PLAIN, Part, Scenario, of_part
 from ekphory_lab.training.reranker.export import platt_curve
 from ekphory_lab.training.texts import sha256_of_texts
 
@@ -49,7 +49,7 @@ def read_labelled(
     chance = Random(seed)  # noqa: S311  no secret
     plain = [
         each
-        for each in scenarios_for(part, scenarios)
+        for each in of_part(part, scenarios)
         if each.name.startswith(PLAIN) and len(each.topic.split()) <= LONGEST_LABEL
     ]
     labels = sorted({each.topic for each in plain})

@@ -172,17 +172,13 @@ def with_other_details(source: random.Random, situation: Situation) -> Situation
     return replace(situation, slots={**old, **changed})
 
 
-def with_other_person(source: random.Random, words: Vocabulary, situation: Situation) -> Situation:
-    """Change whom it is about, and nothing else."""
-    taken = (situation.person, situation.slots["friend"])
-    person = source.choice([each for each in words.people if each not in taken])
-    return replace(situation, slots={**situation.slots, "person": person})
-
-
-def with_other_place(source: random.Random, words: Vocabulary, situation: Situation) -> Situation:
-    """Change where it is, and nothing else."""
-    place = _another(source, words.places, situation.slots["place"])
-    return replace(situation, slots={**situation.slots, "place": place})
+def with_another(
+    source: random.Random, situation: Situation, slot: str, values: Sequence[str]
+) -> Situation:
+    """Change one slot, the person or the place, and nothing else."""
+    taken = (situation.slots[slot], situation.slots["friend"])
+    value = source.choice([each for each in values if each not in taken])
+    return replace(situation, slots={**situation.slots, slot: value})
 
 
 def with_other_numbers(source: random.Random, situation: Situation) -> Situation:
@@ -344,7 +340,8 @@ class Wording:
         return f"{speaker}: {text}" if speaker else text
 
     def _importance(self, situation: Situation) -> float:
-        graded = situation.money_importance if self.kind.graded_by_money else self.kind.importance
+        by_money = self.kind.graded_by == "money"
+        graded = situation.money_importance if by_money else self.kind.importance
         if self.voice.endswith("_not"):
             graded = max(min(graded, _LEAST_WHEN_DENIED), graded - _LESS_WHEN_DENIED)
         return round(min(1.0, max(0.0, graded + self.change)), 2)
@@ -354,7 +351,7 @@ def draw_wording(
     source: random.Random, kind: Kind, asked: frozenset[str], stresses: tuple[Stress, ...]
 ) -> Wording:
     """Draw a sentence of that kind; one with everything that is asked, where there is one."""
-    said, told = kind.voices["said"], kind.voices["told"]
+    said, told = kind.said, kind.told
     holding = _holding(said, asked), _holding(told, asked)
     if any(holding):
         said, told = holding
@@ -459,7 +456,7 @@ def _draw_aim(source: random.Random, kind: Kind) -> Aim:
 
 def _queries_for(kind: Kind, aim: Aim, wordings: Templates) -> Queries:
     if aim == "kind":
-        return kind.queries
+        return kind
     if aim == "type":
         return wordings.generic[kind.type]
     return wordings.generic["important" if aim == "importance" else "denied"]
@@ -572,8 +569,10 @@ def _moved(source: random.Random, answer: Answer, situation: Situation) -> Gener
 
 def _entity_confusion(source: random.Random, answer: Answer) -> GeneratedMemory:
     if "place" in answer.question.template.slots and source.random() < _SAME_WORDS_SHARE:
-        return _moved(source, answer, with_other_place(source, answer.words, answer.situation))
-    return _moved(source, answer, with_other_person(source, answer.words, answer.situation))
+        changed = with_another(source, answer.situation, "place", answer.words.places)
+    else:
+        changed = with_another(source, answer.situation, "person", answer.words.people)
+    return _moved(source, answer, changed)
 
 
 def _negation(source: random.Random, answer: Answer) -> GeneratedMemory:

@@ -11,13 +11,27 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from string import Formatter
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, TypeAdapter
 
 from ekphory.types import MemoryType
 
 # Whom and what the memories of one half are about.
 
 Split = Literal["train", "test"]
+
+
+def _listed(text: str) -> list[str]:
+    return [" ".join(entry.split()) for entry in text.split(";")]
+
+
+def _tasks(text: str) -> list[list[str]]:
+    return [task.split(" > ") for task in _listed(text)]
+
+
+Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+"""In the file, text that is separated by semicolons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +48,11 @@ class Topic:
     """
 
     subject: str
-    things: tuple[str, ...]
-    choices: tuple[str, ...]
-    tasks: tuple[tuple[str, ...], ...]
-    events: tuple[str, ...]
-    units: tuple[str, ...]
+    things: Listed
+    choices: Listed
+    tasks: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_tasks)]
+    events: Listed
+    units: Listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +65,16 @@ class Vocabulary:
         topics: The topics.
     """
 
-    people: tuple[str, ...]
-    places: tuple[str, ...]
-    conditions: tuple[str, ...]
+    people: Listed
+    places: Listed
+    conditions: Listed
     topics: tuple[Topic, ...]
 
 
 @cache
 def vocabulary(split: Split) -> Vocabulary:
     """Read the words of one half."""
-    given = read_toml(f"{split}_topics.toml")
-    topics = tuple(map(_topic, given.pop("topics")))
-    return Vocabulary(**{name: _listed(text) for name, text in given.items()}, topics=topics)
+    return TypeAdapter(Vocabulary).validate_python(read_toml(f"{split}_topics.toml"))
 
 
 def read_toml(name: str) -> dict[str, Any]:
@@ -71,20 +83,9 @@ def read_toml(name: str) -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def _topic(given: Mapping[str, str]) -> Topic:
-    listed: dict[str, Any] = {name: _listed(text) for name, text in given.items()}
-    tasks = tuple(tuple(task.split(" > ")) for task in listed.pop("tasks"))
-    return Topic(**listed | {"subject": given["subject"]}, tasks=tasks)
-
-
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(" ".join(entry.split()) for entry in text.split(";"))
-
-
 # How the memories and queries of one half are worded.
 
 Voice = Literal["said", "told", "said_not", "told_not"]
-VOICES: tuple[Voice, ...] = get_args(Voice)
 _DENIED: dict[Voice, Voice] = {"said": "said_not", "told": "told_not"}
 OPPOSITE: Mapping[Voice, Voice] = _DENIED | {denied: voice for voice, denied in _DENIED.items()}
 NUMBER_SLOTS = frozenset({"count", "money", "date", "clock"})
@@ -115,7 +116,19 @@ class Template:
         return self.slots & NUMBER_SLOTS
 
 
-@dataclass(frozen=True, slots=True)
+def template(text: str) -> Template:
+    """Read a sentence with slots."""
+    return Template(text, frozenset(name for _, name, _, _ in Formatter().parse(text) if name))
+
+
+def _templates(texts: Sequence[str]) -> list[Template]:
+    return list(map(template, texts))
+
+
+Wordings = Annotated[tuple[Template, ...], BeforeValidator(_templates)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Queries:
     """Ways to ask for one kind of memory.
 
@@ -124,32 +137,38 @@ class Queries:
         mine: The user asks about herself.
     """
 
-    named: tuple[Template, ...]
-    mine: tuple[Template, ...]
+    named: Wordings
+    mine: Wordings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """One kind of memory.
+class Kind(Queries):
+    """One kind of memory, and what asks for it.
 
     Attributes:
         name: Its name.
         type: The type of its memories.
         importance: In [0, 1].
-        graded_by_money: Whether the sum decides the importance instead.
+        graded_by: `money` where the sum decides the importance instead.
         weight: How often it comes, among those of its type.
-        voices: Its memories: said in the first person, told with the person's name, and each
-            denied or no longer true.
-        queries: What asks for it.
+        said, told: Its memories in the first person, and told with the person's name.
+        said_not, told_not: The same denied, or no longer true.
     """
 
     name: str
     type: MemoryType
     importance: float
-    graded_by_money: bool
+    graded_by: Literal["money"] | None = None
     weight: float
-    voices: Mapping[Voice, tuple[Template, ...]]
-    queries: Queries
+    said: Wordings
+    told: Wordings
+    said_not: Wordings
+    told_not: Wordings
+
+    @property
+    def voices(self) -> Mapping[Voice, tuple[Template, ...]]:
+        """Its memories, by who says them and whether they are denied."""
+        return {voice: getattr(self, voice) for voice in get_args(Voice)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +202,13 @@ class TimePhrase:
         return self.low <= days <= self.high
 
 
+def _by_type(kinds: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for kind in kinds:
+        found.setdefault(kind["type"], []).append(kind)
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Templates:
     """All wordings of one half.
@@ -197,7 +223,7 @@ class Templates:
         times: Words for times.
     """
 
-    kinds: Mapping[MemoryType, tuple[Kind, ...]]
+    kinds: Annotated[Mapping[MemoryType, tuple[Kind, ...]], BeforeValidator(_by_type)]
     generic: Mapping[MemoryType | Literal["important", "denied"], Queries]
     stresses: tuple[Stress, ...]
     echoes: tuple[str, ...]
@@ -208,44 +234,4 @@ class Templates:
 @cache
 def templates(split: Split) -> Templates:
     """Read the wordings of one half."""
-    given = read_toml(f"{split}_templates.toml")
-    kinds: dict[MemoryType, tuple[Kind, ...]] = {}
-    for kind in map(_kind, given["kinds"]):
-        kinds[kind.type] = (*kinds.get(kind.type, ()), kind)
-    return Templates(
-        kinds=kinds,
-        generic={each["asks"]: _queries(each) for each in given["generic"]},
-        stresses=tuple(Stress(tuple(each["words"]), each["change"]) for each in given["stresses"]),
-        echoes=_words(given["echoes"]),
-        hearsays=_words(given["hearsays"]),
-        times=tuple(TimePhrase(tuple(each["words"]), *each["days"]) for each in given["times"]),
-    )
-
-
-def template(text: str) -> Template:
-    """Read a sentence with slots."""
-    return Template(text, frozenset(name for _, name, _, _ in Formatter().parse(text) if name))
-
-
-def _kind(given: Mapping[str, Any]) -> Kind:
-    return Kind(
-        name=given["name"],
-        type=given["type"],
-        importance=given["importance"],
-        graded_by_money=given.get("graded_by") == "money",
-        weight=given["weight"],
-        voices={voice: _templates(given[voice]) for voice in VOICES},
-        queries=_queries(given),
-    )
-
-
-def _queries(given: Mapping[str, Any]) -> Queries:
-    return Queries(_templates(given["queries"]), _templates(given["mine"]))
-
-
-def _templates(texts: Sequence[str]) -> tuple[Template, ...]:
-    return tuple(map(template, texts))
-
-
-def _words(given: Sequence[Mapping[str, Sequence[str]]]) -> tuple[str, ...]:
-    return tuple(words for each in given for words in each["words"])
+    return TypeAdapter(Templates).validate_python(read_toml(f"{split}_templates.toml"))

@@ -22,13 +22,52 @@ from ekphory.models.changes import StatementPair
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.late_bound import read_passages
 from ekphory.types import MemoryRecord
-from ekphory_lab.training.changes import (
-    LabelledPair,
-    Part,
-    Scenario,
-    read_scenarios,
-    scenarios_for,
-)
+from ekphory_lab.training import changes, texts
+from ekphory_lab.training.change_topics import Topic, read_topics, topic_pairs
+from ekphory_lab.training.changes import LabelledPair, Part, Scenario, of_part, read_scenarios
+
+# How many pairs the change reader is trained on, of each kind.
+
+UNRELATED, PLAIN_UNRELATED = 3, 8
+"""Most unrelated pairs of a scenario that tells changes by their consequences, or plainly."""
+EVERY_RARE = 4
+"""Of the scenarios in files of rare kinds, which are regular, one in so many."""
+OF_A_TOPIC = 10
+NEAR_TURNS = 8_000
+"""Pairs of neighbouring talk."""
+NEAR_MEMORIES, NEAR_ANSWERS = 2, 3
+"""How often each memory of a written store, and each turn of a chat with an assistant, is paired
+with one near it."""
+ASIDES = 4
+"""Of all pairs one in so many has a turn about something else beside a text."""
+
+
+def training_pairs(embedder: EmbeddingModel) -> list[LabelledPair]:
+    """Return all pairs that the change reader is trained on."""
+    conversations = [*texts.read_conversations(), *texts.read_conversations(texts.EXCHANGES)]
+    assistants = [row for row in conversations if row["kind"] == "assistant"]
+    pairs = written_pairs(read_scenarios(), read_topics())
+    pairs += near_turns(conversations, embedder, most=NEAR_TURNS)
+    stores = as_conversations(read_stores("training"))
+    pairs += near_each(stores, embedder, each=NEAR_MEMORIES)
+    pairs += near_each(assistants, embedder, each=NEAR_ANSWERS)
+    return with_asides(pairs, conversations, one_in=ASIDES)
+
+
+def written_pairs(scenarios: Sequence[Scenario], topics: Sequence[Topic]) -> list[LabelledPair]:
+    """Return the pairs of the written scenarios and topics."""
+    plain = [each for each in scenarios if each.name.startswith(changes.PLAIN)]
+    rare = [each for each in scenarios if each.name.startswith(changes.RARE)]
+    others = [each for each in scenarios if not each.name.startswith((changes.PLAIN, changes.RARE))]
+    oblique = [*others, *rare[::EVERY_RARE]]
+    return [
+        *changes.pairs_for("training", plain, most_unrelated=PLAIN_UNRELATED),
+        *changes.pairs_for("training", oblique, most_unrelated=UNRELATED),
+        *topic_pairs("training", topics, each=OF_A_TOPIC),
+    ]
+
+
+# Pairs that lie near each other.
 
 STORES = Path(__file__).parent / "stores"
 STORE_STATEMENTS = 20
@@ -126,12 +165,12 @@ def _beside(record: MemoryRecord, aside: str, chance: Random) -> MemoryRecord:
 def read_stores(part: Part) -> list[Scenario]:
     """Return the written stores of one part: those in which nothing changes, and the others."""
     large = [each for each in read_scenarios() if len(each.statements) >= STORE_STATEMENTS]
-    return scenarios_for(part, [*read_scenarios(STORES), *large])
+    return of_part(part, [*read_scenarios(STORES), *large])
 
 
 def held_back_stores() -> list[tuple[dict[str, str], ...]]:
     """Return the memories of written stores that no reader was trained or fitted on."""
-    return [store.memories() for store in scenarios_for("held back", read_scenarios(STORES))]
+    return [store.memories() for store in of_part("held back", read_scenarios(STORES))]
 
 
 def as_conversations(stores: Sequence[Scenario]) -> list[dict[str, Any]]:

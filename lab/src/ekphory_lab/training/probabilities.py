@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,32 +22,15 @@ from ekphory.models.reranker import (
     bundled_reranker,
     model_id,
 )
+from ekphory.retrieval import calibration
 from ekphory.retrieval.calibration import (
-    BELIEVING,
-    BELIEVING_READ,
-    COMPARING,
-    COMPARING_READ,
-    FEATURES,
-    MEANING,
     PROBABILITIES_FILE,
-    PROBABILITIES_KIND,
-    READ_FEATURES,
-    SMALLEST_SHARE,
-    SURROUNDING,
-    WORDS,
     AnswerCurve,
     Calibration,
     FittedFile,
-    FusionCalibration,
     HitCurves,
-    LexicalCalibration,
     LexicalCurve,
     ScopeCurves,
-    answer_features,
-    evidence_amount,
-    fitted_probabilities,
-    make_descending,
-    read_features,
 )
 from ekphory.retrieval.pipeline import Pipeline, SearchState
 from ekphory.retrieval.presets import ACCURATE, BALANCED, FAST, PRESETS
@@ -104,35 +86,13 @@ class CurveFit:
     expected_calibration_error: float
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationFit:
-    """The curves that a search by one preset takes.
-
-    Attributes:
-        documents: Of SQuAD's sentences.
-        turns: Of written conversations on which nothing was trained.
-    """
-
-    documents: CurveFit
-    turns: CurveFit
-
-
-@dataclass(frozen=True, slots=True)
-class Observations:
-    """Scored passages: fused score, evidence of the query, relevance (0 or 1); parallel."""
-
-    scores: FloatArray
-    evidence: FloatArray
-    relevant: FloatArray
-
-
 def fit_fusion_calibration(
     directory: Path,
     *,
     scopes: int = 8,
     conversations: Path = DEVELOPMENT_CONVERSATIONS,
     embedder: EmbeddingModel | None = None,
-) -> dict[str, CalibrationFit]:
+) -> dict[str, dict[str, CurveFit]]:
     """Fit on SQuAD questions to sentences, and on questions to written conversations.
 
     Args:
@@ -143,7 +103,7 @@ def fit_fusion_calibration(
         embedder: None for the bundled one.
 
     Returns:
-        The curves of each of `FITTED_PRESETS`.
+        The curves of each of `FITTED_PRESETS` among documents and among turns.
 
     Raises:
         DatasetError: A file is missing, or holds fewer than four scopes.
@@ -153,11 +113,11 @@ def fit_fusion_calibration(
         raise InvalidInput("scopes", scopes, "leaves none to be held out", "Give 4 or more.")
     documents = islice(_squad_scopes(directory / SQUAD_SENTENCES), scopes)
     turns = islice(pool_scopes(conversations), scopes)
-    among_documents = _first_stage_curves(documents, embedder, source=SQUAD_SENTENCES)
-    among_turns = _first_stage_curves(turns, embedder, source=str(conversations))
-    return {
-        name: CalibrationFit(among_documents[name], among_turns[name]) for name in FITTED_PRESETS
+    by_kind = {
+        "documents": _first_stage_curves(documents, embedder, source=SQUAD_SENTENCES),
+        "turns": _first_stage_curves(turns, embedder, source=str(conversations)),
     }
+    return {name: {kind: by_kind[kind][name] for kind in by_kind} for name in FITTED_PRESETS}
 
 
 def _first_stage_curves(
@@ -177,18 +137,18 @@ def _first_stage_curves(
     }
 
 
-def _curve_fit(observed: list[Observations], fit: CurveFitter) -> CurveFit:
-    tests = _joined(observed[_HELD_OUT - 1 :: _HELD_OUT])
-    known = _joined(
+def _curve_fit(observed: list[FloatArray], fit: CurveFitter) -> CurveFit:
+    tests = np.concatenate(observed[_HELD_OUT - 1 :: _HELD_OUT])
+    known = np.concatenate(
         [each for number, each in enumerate(observed, start=1) if number % _HELD_OUT != 0]
     )
-    curve = fit(known.scores, known.evidence, known.relevant)
+    curve = fit(*known.T)
     probabilities = [
         curve.probabilities(np.array([score], np.float32), evidence=evidence)[0]
-        for score, evidence in zip(tests.scores, tests.evidence, strict=True)
+        for score, evidence, _ in tests
     ]
-    error = expected_calibration_error(np.array(probabilities, np.float64), tests.relevant)
-    return CurveFit(curve, len(known.scores), error)
+    error = expected_calibration_error(np.array(probabilities, np.float64), tests[:, 2])
+    return CurveFit(curve, len(known), error)
 
 
 def fit_logistic(scores: FloatArray, evidence: FloatArray, relevant: FloatArray) -> Calibration:
@@ -201,7 +161,7 @@ def fit_logistic(scores: FloatArray, evidence: FloatArray, relevant: FloatArray)
 
 def fit_lexical(scores: FloatArray, evidence: FloatArray, relevant: FloatArray) -> LexicalCurve:
     """Maximum likelihood of the curve of words alone; shapes (observations,)."""
-    shares = np.log(scores + SMALLEST_SHARE)
+    shares = np.log(scores + calibration.SMALLEST_SHARE)
     design = np.stack([shares, _amounts(evidence), np.ones_like(scores)], axis=1)
     slope, weight, intercept = most_likely(design, relevant)
     return LexicalCurve(slope, weight, intercept)
@@ -230,7 +190,7 @@ def _uncalibrated(preset: Pipeline) -> Pipeline:
 
 
 def _amounts(evidence: FloatArray) -> FloatArray:
-    return np.array([evidence_amount(each) for each in evidence])
+    return np.array([calibration.evidence_amount(each) for each in evidence])
 
 
 def most_likely(
@@ -264,19 +224,15 @@ def most_likely(
     return [float(each) for each in weights]
 
 
-def _joined(parts: list[Observations]) -> Observations:
-    columns = zip(*((part.scores, part.evidence, part.relevant) for part in parts), strict=True)
-    return Observations(*(np.concatenate(column) for column in columns))
-
-
-def _observations(memory: Memory, scope: AskedScope, preset: str) -> Observations:
+def _observations(memory: Memory, scope: AskedScope, preset: str) -> FloatArray:
+    """Return a row for each hit: its fused score, the query's evidence, and whether it answers."""
     rows: list[tuple[float, float, bool]] = []
     pipeline = _uncalibrated(PRESETS[preset])
     for question, answers in scope.questions.items():
         for hit in memory.search(question, k=_CURVE_DEPTH, now=scope.now, preset=pipeline):
             scores = hit.scores
             rows.append((scores["fused"], scores["lexical_bound"], hit.id in answers))
-    return Observations(*np.array(rows, np.float64).reshape(-1, 3).T)
+    return np.array(rows, np.float64).reshape(-1, 3)
 
 
 def _squad_scopes(path: Path) -> Iterator[AskedScope]:
@@ -386,7 +342,9 @@ class _Observer:
 
     def run(self, state: SearchState) -> SearchState:
         """See it."""
-        self.seen = read_features(state) if self.reads else answer_features(state)
+        self.seen = (
+            calibration.read_features(state) if self.reads else calibration.answer_features(state)
+        )
         return state
 
 
@@ -455,12 +413,13 @@ def fit_hits(asked: Sequence[Asked], *, reads: bool, doubt: Doubt = DOUBT) -> Hi
     known = [each for each in asked if each.scope % _HELD_OUT != _HELD_OUT - 1]
     trial = _fitted(known, reads=reads, doubt=doubt)
     kinds = sorted({each.kind for each in kept_back})
-    names = READ_FEATURES if reads else FEATURES
+    names = calibration.READ_FEATURES if reads else calibration.FEATURES
     errors, empty = {}, {}
     for kind in kinds:
         of_kind = [each for each in kept_back if each.kind == kind]
         best = [
-            float(make_descending(trial.probabilities(each.features, names))[0]) for each in of_kind
+            float(calibration.make_descending(trial.probabilities(each.features, names))[0])
+            for each in of_kind
         ]
         said, is_answered = np.array(best), np.array([each.is_answered for each in of_kind])
         right = np.array([each.relevant[0] for each in of_kind])
@@ -471,13 +430,15 @@ def fit_hits(asked: Sequence[Asked], *, reads: bool, doubt: Doubt = DOUBT) -> Hi
 
 
 def _fitted(asked: Sequence[Asked], *, reads: bool, doubt: Doubt) -> HitCurves:
-    names = READ_FEATURES if reads else FEATURES
-    answerable = _fit_belief(asked, names, BELIEVING_READ if reads else BELIEVING)
+    names = calibration.READ_FEATURES if reads else calibration.FEATURES
+    answerable = _fit_belief(
+        asked, names, calibration.BELIEVING_READ if reads else calibration.BELIEVING
+    )
     answered = [each for each in asked if each.is_answered]
     least = _fit_least(answered, answerable, names, share=doubt.share)
     curves = HitCurves(_NOTHING, answerable, least, doubt.sharpness)
     believed = curves.belief(np.array([each.features[0] for each in answered]), names)
-    chosen = COMPARING_READ if reads else COMPARING
+    chosen = calibration.COMPARING_READ if reads else calibration.COMPARING
     answers = _regression(
         np.concatenate([each.features for each in answered]),
         np.concatenate([each.relevant for each in answered]),
@@ -500,7 +461,7 @@ def _fit_least(
     kinds = Counter(each.kind for each in answered)
     counts = np.array([1.0 / kinds[each.kind] for each in answered])
     firsts = np.array([each.features[0] for each in answered])
-    columns = firsts[:, [names.index(name) for name in SURROUNDING]]
+    columns = firsts[:, [names.index(name) for name in calibration.SURROUNDING]]
     design = np.concatenate([columns, np.ones((len(columns), 1))], axis=1)
     # The dual, which has as many unknowns as questions and as many conditions as coefficients.
     found = linprog(
@@ -511,7 +472,7 @@ def _fit_least(
         method="highs",
     )
     *weights, constant = (-found.eqlin.marginals).tolist()
-    return AnswerCurve(constant, dict(zip(SURROUNDING, weights, strict=True)))
+    return AnswerCurve(constant, dict(zip(calibration.SURROUNDING, weights, strict=True)))
 
 
 def _fit_belief(asked: Sequence[Asked], names: Sequence[str], chosen: Sequence[str]) -> AnswerCurve:
@@ -583,18 +544,19 @@ def fit_probabilities(
     models = {"embedder": embedder.identity.model_id} | {
         name: model_id(reranker) or "" for name, reranker in rerankers.items()
     }
-    fitted: FirstCurves
-    others: KeptFits = NOTHING_KEPT
     if only:
-        fitted, others = read_kept_fits(kept, only, data=hashes, models=models)
+        file = read_kept_fits(kept, only, data=hashes, models=models)
     else:
         on_progress("the first stage's curves")
-        fitted = _first_curves(fit_fusion_calibration(directory))
+        file = _first_curves(fit_fusion_calibration(directory), data=hashes, models=models)
+    first = calibration.probabilities_of(file)
+    meaning = first.meaning
+    even = calibration.FusionCalibration(documents=meaning.documents, turns=meaning.documents)
     plan: dict[str, tuple[Pipeline, ScopeCurves]] = {
-        WORDS: (FAST, fitted.words),
-        MEANING: (FIRST_STAGE, fitted.meaning),
-        TINY_RERANKER: (BALANCED, fitted.meaning),
-        SMALL_RERANKER: (ACCURATE, fitted.even),
+        calibration.WORDS: (FAST, first.words),
+        calibration.MEANING: (FIRST_STAGE, meaning),
+        TINY_RERANKER: (BALANCED, meaning),
+        SMALL_RERANKER: (ACCURATE, even),
     }
     fits: dict[str, HitFit] = {}
     for name in only or plan:
@@ -609,17 +571,12 @@ def fit_probabilities(
         asked = observed(probability_scopes(directory), searching, on_progress=tell)
         doubt = DOUBT_WHERE_READ.get(name, DOUBT)
         fits[name] = fit_hits(asked, reads=name in rerankers, doubt=doubt)
-    return FittedFile(
-        kind=PROBABILITIES_KIND,
+    hits = {name: asdict(fit.curves) for name, fit in fits.items()}
+    return replace(
+        file,
         command=" ".join([COMMAND, *(f"--only {name}" for name in only)]),
-        models=models,
-        data=hashes,
-        seed=0,
-        measured={**fitted.measured, **others.measured, **_measured(fits)},
-        values={
-            "first_stage": fitted.values,
-            "hits": {**others.hits, **{name: asdict(fit.curves) for name, fit in fits.items()}},
-        },
+        measured={**file.measured, **_measured(fits)},
+        values={**file.values, "hits": {**file.values["hits"], **hits}},
     )
 
 
@@ -630,76 +587,45 @@ def _installed(name: str) -> RerankingModel:
     return reranker
 
 
-@dataclass(frozen=True, slots=True)
-class FirstCurves:
-    """The curves of the first stage.
-
-    Attributes:
-        values: All of them, as they stand in the file.
-        measured: Their errors, as they stand there.
-    """
-
-    values: Mapping[str, Any]
-    measured: Mapping[str, float]
-
-    @property
-    def words(self) -> LexicalCalibration:
-        """Of the preset `fast`."""
-        curves = self.values[WORDS].items()
-        return LexicalCalibration(**{kind: LexicalCurve(**curve) for kind, curve in curves})
-
-    @property
-    def meaning(self) -> FusionCalibration:
-        """Of `balanced`."""
-        curves = self.values[MEANING].items()
-        return FusionCalibration(**{kind: Calibration(**curve) for kind, curve in curves})
-
-    @property
-    def even(self) -> FusionCalibration:
-        """Of `accurate`, which weighs words alike everywhere."""
-        return FusionCalibration(documents=self.meaning.documents, turns=self.meaning.documents)
-
-
-@dataclass(frozen=True, slots=True)
-class KeptFits:
-    """Curves of hits that an earlier fit left, and what was measured of them."""
-
-    hits: Mapping[str, Any]
-    measured: Mapping[str, float]
-
-
-NOTHING_KEPT = KeptFits({}, {})
-_OF_FIRST_STAGE = "first stage, "
-
-
 def read_kept_fits(
     path: Path, only: Sequence[str], *, data: Mapping[str, str], models: Mapping[str, str]
-) -> tuple[FirstCurves, KeptFits]:
-    """Read what is not fitted anew.
+) -> FittedFile:
+    """Return what is not fitted anew.
 
     Raises:
         InvalidInput: The file is of other data or models.
     """
-    file = fitted_probabilities(path).file
+    file = calibration.fitted_probabilities(path).file
     used = {name: model for name, model in models.items() if name not in only}
     if file.data != data or any(file.models.get(role) != used[role] for role in used):
         raise InvalidInput("only", list(only), f"{path} is of other data or models", "Fit all.")
     hits = {name: curves for name, curves in file.values["hits"].items() if name not in only}
     of_only = tuple(f"{name}{mark}" for name in only for mark in (",", ":"))
     measured = {key: value for key, value in file.measured.items() if not key.startswith(of_only)}
-    first = {key: value for key, value in measured.items() if key.startswith(_OF_FIRST_STAGE)}
-    return FirstCurves(file.values["first_stage"], first), KeptFits(hits, measured)
+    return replace(file, models=models, measured=measured, values={**file.values, "hits": hits})
 
 
-def _first_curves(first: dict[str, CalibrationFit]) -> FirstCurves:
+def _first_curves(
+    first: Mapping[str, Mapping[str, CurveFit]],
+    *,
+    data: Mapping[str, str],
+    models: Mapping[str, str],
+) -> FittedFile:
     errors, values = {}, {}
-    for name, preset in ((WORDS, "fast"), (MEANING, "balanced")):
-        by_kind = {"documents": first[preset].documents, "turns": first[preset].turns}
-        values[name] = {kind: asdict(found.curve) for kind, found in by_kind.items()}
-        for kind, found in by_kind.items():
+    for name, preset in ((calibration.WORDS, "fast"), (calibration.MEANING, "balanced")):
+        values[name] = {kind: asdict(found.curve) for kind, found in first[preset].items()}
+        for kind, found in first[preset].items():
             error = round(found.expected_calibration_error, 4)
-            errors[f"{_OF_FIRST_STAGE}{preset}, {kind}: calibration error"] = error
-    return FirstCurves(values, errors)
+            errors[f"first stage, {preset}, {kind}: calibration error"] = error
+    return FittedFile(
+        kind=calibration.PROBABILITIES_KIND,
+        command=COMMAND,
+        models=models,
+        data=data,
+        seed=0,
+        measured=errors,
+        values={"first_stage": values, "hits": {}},
+    )
 
 
 def _measured(fits: dict[str, HitFit]) -> dict[str, float]:

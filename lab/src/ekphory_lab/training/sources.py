@@ -229,11 +229,11 @@ def _add_chat(builder: GroupBuilder, chat: Row, names: tuple[str, str], random: 
     if not turns:
         return
     others = {names[0]: names[1], names[1]: names[0]}
-    passages = turn_passages(turns, others, random)
-    rows = builder.add_session(passages.texts)
+    passages, places = turn_passages(turns, others, random)
+    rows = builder.add_session(passages)
     for text, place in _questions(chat, turns, names, random):
         asked = reworded(text, random)
-        builder.add_question(asked, [rows[passages.rows[place]]])
+        builder.add_question(asked, [rows[places[place]]])
 
 
 def _questions(
@@ -496,11 +496,11 @@ def _sgd_group(dialogues: Sequence[Row], random: Random) -> QuestionGroup | None
             Turn(user if turn["speaker"] == "user" else assistant, turn["text"])
             for turn in dialogue["turns"]
         ]
-        passages = turn_passages(turns, {user: assistant, assistant: user}, random)
-        rows = builder.add_session(passages.texts)
+        passages, places = turn_passages(turns, {user: assistant, assistant: user}, random)
+        rows = builder.add_session(passages)
         for question, turn in _sgd_questions(dialogue, user, assistant, random):
             text = _in_first_person(question) if own else question
-            builder.add_question(reworded(text, random), [rows[passages.rows[turn]]])
+            builder.add_question(reworded(text, random), [rows[places[turn]]])
     return builder.build()
 
 

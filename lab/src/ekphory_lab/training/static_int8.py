@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from ekphory.errors import InvalidInput, MissingExtra
+from ekphory.models import onnx_graph
 from ekphory.models.model_record import ModelRecord
 from ekphory.models.onnx_export import (
     ModelDescription,
@@ -21,20 +22,13 @@ from ekphory.models.onnx_export import (
     write_export,
 )
 from ekphory.models.onnx_graph import (
-    FLOAT,
-    MICROSOFT,
     Activation,
     Arithmetic,
     Array,
     EncoderWeights,
-    FloatArithmetic,
     GraphBuilder,
-    LayerWeights,
     Projection,
     Site,
-    build_encoder,
-    float_output,
-    read_json,
 )
 
 if TYPE_CHECKING:
@@ -83,7 +77,7 @@ class ActivationRange:
 
 
 def ranges_over(
-    model: ModelProto, arithmetic: FloatArithmetic, batches: Iterable[ModelInputs]
+    model: ModelProto, arithmetic: onnx_graph.FloatArithmetic, batches: Iterable[ModelInputs]
 ) -> Mapping[Site, ActivationRange]:
     """Run a float model over batches and note what goes into each projection.
 
@@ -93,7 +87,7 @@ def ranges_over(
         batches: The model's inputs, `attention_mask` among them.
     """
     sites, names = list(arithmetic.tensors), list(arithmetic.tensors.values())
-    model.graph.output.extend(float_output(name, None) for name in names)
+    model.graph.output.extend(onnx_graph.float_output(name, None) for name in names)
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
@@ -170,7 +164,7 @@ class StaticInt8Arithmetic(Arithmetic):
         scales = _nonzero(largest / _LARGEST)
         rounded = np.rint(table / scales).astype(np.int8)
         rows = graph.node("Gather", [graph.constant(rounded), "input_ids"])
-        floats = graph.node("Cast", [rows], attributes={"to": FLOAT})
+        floats = graph.node("Cast", [rows], attributes={"to": onnx_graph.FLOAT})
         return graph.node(
             "Mul", [floats, graph.node("Gather", [graph.constant(scales), "input_ids"])]
         )
@@ -206,7 +200,7 @@ class StaticInt8Arithmetic(Arithmetic):
             projection.bias,
         )
         names = [graph.constant(value) for value in constants]
-        return graph.node("MatMulIntegerToFloat", [prepared, *names], domain=MICROSOFT)
+        return graph.node("MatMulIntegerToFloat", [prepared, *names], domain=onnx_graph.MICROSOFT)
 
     def outer_groups(self, layer: int, channels: int) -> Sequence[NDArray[np.intp]]:
         """Return the ordinary channels, and the few with the largest range."""
@@ -243,7 +237,7 @@ def fold_value_balance(
     divides the same output channel by s, and the next projection's row times s undoes it.
     """
     folded = dict(ranges)
-    layers: list[LayerWeights] = []
+    layers: list[onnx_graph.LayerWeights] = []
     for number, layer in enumerate(weights.layers):
         site = Site(number, "attention_output")
         factors = _balance(ranges[site], layer.attention_output.weight, exponent=FOLDED_EXPONENT)
@@ -264,13 +258,13 @@ def quantised(
         weights: The encoder's.
         batches: Inputs over which activations are ranged.
     """
-    arithmetic = FloatArithmetic()
+    arithmetic = onnx_graph.FloatArithmetic()
     ranges = ranges_over(build(weights, arithmetic), arithmetic, batches)
     folded, ranges = fold_value_balance(weights, ranges)
     return build(folded, StaticInt8Arithmetic(folded, ranges))
 
 
-def _fold_layer(layer: LayerWeights, factors: Array) -> LayerWeights:
+def _fold_layer(layer: onnx_graph.LayerWeights, factors: Array) -> onnx_graph.LayerWeights:
     untouched = np.ones(2 * len(factors), np.float32)
     divisors = np.concatenate([untouched, factors])
     joined, output = layer.query_key_value, layer.attention_output
@@ -303,7 +297,7 @@ def export_float_embedder(
         MissingExtra: Another build needs torch, or onnx is not installed.
         ModelError: The source cannot be exported.
     """
-    if read_json(source / "config.json").get("model_type") == "bert":
+    if onnx_graph.read_json(source / "config.json").get("model_type") == "bert":
         return export_embedder(source, target, description=description)
     try:
         from ekphory_lab.training.encoder import export_traced_embedder
@@ -341,7 +335,7 @@ def export_int8_embedder(
     tokenizer.enable_padding()
     tokenizer.enable_truncation(parts.max_tokens)
     batches = text_batches(tokenizer, calibration.texts)
-    model = quantised(build_encoder, weights, batches)
+    model = quantised(onnx_graph.build_encoder, weights, batches)
     made_by = {
         "quantisation": "int8",
         "calibration_texts": len(calibration.texts),

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -31,8 +31,10 @@ def each_row(path: Path) -> Iterator[Row]:
     Raises:
         DatasetError: The file is missing or holds something else.
     """
+    is_compressed = path.suffix == ".gz"
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
+        read = gzip.open if is_compressed else open
+        with read(path, "rt", encoding="utf-8") as lines:
             for line in filter(str.strip, lines):
                 yield _parse_row(path, line)
     except FileNotFoundError as error:
@@ -40,7 +42,8 @@ def each_row(path: Path) -> Iterator[Row]:
             f"{path}: no such file. Give the folder with the training data."
         ) from error
     except (ValueError, OSError, EOFError) as error:
-        raise DatasetError(f"{path}: not compressed JSON Lines ({error}).") from error
+        form = "compressed JSON Lines" if is_compressed else "JSON Lines"
+        raise DatasetError(f"{path}: not {form} ({error}).") from error
 
 
 def _parse_row(path: Path, line: str) -> Row:
@@ -317,22 +320,9 @@ class Turn:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TurnPassages:
-    """The passages of a conversation.
-
-    Attributes:
-        texts: The passages, in order.
-        rows: For every turn the position of the passage that holds it.
-    """
-
-    texts: tuple[str, ...]
-    rows: tuple[int, ...]
-
-
 def turn_passages(
     turns: Sequence[Turn], addressee: Mapping[str, str], random: Random
-) -> TurnPassages:
+) -> tuple[list[str], list[int]]:
     """Write turns as passages, some of them longer and some with the other's name.
 
     Short chats become more like written ones: a share of the turns takes in what its speaker says
@@ -343,6 +333,9 @@ def turn_passages(
         turns: The conversation.
         addressee: Whom each speaker talks to.
         random: Decides which turns change.
+
+    Returns:
+        The passages in order, and for every turn the position of the passage that holds it.
     """
     rows: list[int] = [-1] * len(turns)
     texts: list[str] = []
@@ -360,7 +353,7 @@ def turn_passages(
             greeting = str(random.choice(WORDS["greetings"]))
             text = greeting.format(addressee[turn.speaker], text)
         texts.append(f"{turn.speaker}: {text}")
-    return TurnPassages(tuple(texts), tuple(rows))
+    return texts, rows
 
 
 # Long messages: what one speaker says in several turns, put together into one.
@@ -386,43 +379,27 @@ def with_long_messages(group: QuestionGroup, random: Random) -> QuestionGroup:
         group: Its passages in the order in which they were said, `speaker: text` or `text`.
         random: Decides how many passages each message takes.
     """
-    messages: list[_Message] = []
-    unfinished: dict[str, _Message] = {}
-    for row, passage in enumerate(group.passages):
+    messages: list[tuple[str, list[str]]] = []  # of whom, and what they say
+    unfinished: dict[str, tuple[int, int]] = {}  # the place of a speaker's message, and its size
+    places: list[int] = []
+    for passage in group.passages:
         speaker, colon, text = passage.partition(": ")
         if not colon or len(speaker) > _LONGEST_NAME or "." in speaker:
             speaker, text = "", passage
-        message = unfinished.get(speaker)
-        if message is None:
-            message = _Message(speaker, random.randint(FEWEST_TURNS, MOST_TURNS))
-            unfinished[speaker] = message
-            messages.append(message)
-        message.rows.append(row)
-        message.texts.append(text)
-        if len(message.rows) == message.size:
+        if speaker not in unfinished:
+            unfinished[speaker] = len(messages), random.randint(FEWEST_TURNS, MOST_TURNS)
+            messages.append((speaker, []))
+        place, size = unfinished[speaker]
+        messages[place][1].append(text)
+        places.append(place)
+        if len(messages[place][1]) == size:
             del unfinished[speaker]
-    places = {row: place for place, message in enumerate(messages) for row in message.rows}
-    return QuestionGroup(
-        group.source,
-        tuple(message.passage for message in messages),
-        tuple(
-            Question(question.text, tuple(sorted({places[row] for row in question.positives})))
-            for question in group.questions
-        ),
+    questions = (
+        Question(asked.text, tuple(sorted({places[row] for row in asked.positives})))
+        for asked in group.questions
     )
-
-
-@dataclass(slots=True)
-class _Message:
-    speaker: str
-    size: int
-    rows: list[int] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-
-    @property
-    def passage(self) -> str:
-        text = " ".join(self.texts)
-        return f"{self.speaker}: {text}" if self.speaker else text
+    passages = ((f"{who}: " if who else "") + " ".join(said) for who, said in messages)
+    return QuestionGroup(group.source, tuple(passages), tuple(questions))
 
 
 # Neutral texts for the ranges of a quantised model, read from JSON Lines files.
@@ -444,33 +421,17 @@ def read_calibration(
     texts: list[str] = []
     files: dict[str, str] = {}
     for path in paths:
-        files[path.name], found = _texts_of(path)
+        rows = read_conversations(path) if path.is_dir() else each_row(path)
+        try:
+            found = [text for row in rows for text in _row_texts(row)]
+        except (KeyError, TypeError) as error:
+            raise DatasetError(f"{path}: not JSON Lines with texts ({error}).") from error
         if not found:
             raise DatasetError(f"{path}: no texts found. Rows need turns, text, query or passage.")
+        files[path.name] = sha256_of_texts(path) if path.is_dir() else sha256_of(path)
         step = max(1, len(found) // texts_per_file)
         texts.extend(found[::step][:texts_per_file])
     return CalibrationSource(tuple(texts), files)
-
-
-def _texts_of(path: Path) -> tuple[str, list[str]]:
-    if path.is_dir():
-        said = [text for row in read_conversations(path) for text in _row_texts(row)]
-        return sha256_of_texts(path), said
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error}).") from error
-    return hashlib.sha256(content).hexdigest(), list(_texts(path, content))
-
-
-def _texts(path: Path, content: bytes) -> Iterator[str]:
-    try:
-        lines = gzip.decompress(content) if path.suffix == ".gz" else content
-        for line in lines.decode("utf-8").splitlines():
-            if line.strip():
-                yield from _row_texts(json.loads(line))
-    except (ValueError, OSError, EOFError, KeyError, TypeError, AttributeError) as error:
-        raise DatasetError(f"{path}: not JSON Lines with texts ({error}).") from error
 
 
 def _row_texts(row: Mapping[str, Any]) -> Iterator[str]:

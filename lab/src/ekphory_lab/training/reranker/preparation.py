@@ -55,45 +55,61 @@ _GENERATED: Mapping[str, Callable[..., Iterator[RerankExample]]] = {
 KNOWN_SOURCES = (*SOURCES, *_GENERATED)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleMaking:
+    """What examples are made with.
+
+    Attributes:
+        folder: Holds the training files.
+        base: The dense half of the first stage, and a teacher.
+        base_name: What identifies it.
+        further: Further teachers, rerankers or language models.
+    """
+
+    folder: Path
+    base: BaseModel
+    base_name: str
+    further: Sequence[PreferenceTeacher] = ()
+
+    def identity(self, config: RerankerConfig) -> dict[str, str]:
+        """Return what examples depend on besides the configuration: hashes by file, and models."""
+        sources = [SOURCES[name] for name in config.mix if name in SOURCES]
+        hashes = {source.name: source.sha256(self.folder) for source in sources}
+        teachers = ", ".join(teacher.name for teacher in self.further)
+        return {**hashes, "first stage": self.base_name, "teachers": teachers}
+
+
 def mixed_examples(
-    folder: Path,
-    mix: Mapping[str, float],
-    base: BaseModel,
-    *,
-    part: Part,
-    counts: CandidateCounts,
-    seed: int,
+    config: RerankerConfig, making: ExampleMaking, *, part: Part
 ) -> Iterator[RerankExample]:
-    """Return examples without end; the same seed gives the same ones.
+    """Return examples without end; the same configuration and data give the same ones.
 
     Args:
-        folder: Holds the training files.
-        mix: How often each source is drawn; need not sum to 1.
-        base: The dense half of the first stage that finds candidates.
+        config: How often each source is drawn, and how many candidates compete.
+        making: The training files, and the dense half of the first stage that finds candidates.
         part: Which rows of the files; generated sources differ by seed instead.
-        counts: How many candidates compete for a question of a file.
-        seed: Decides everything.
 
     Raises:
         DatasetError: A file is missing or malformed.
         InvalidInput: A source is not known.
         MissingExtra: bm25s is not installed.
     """
-    unknown = [name for name in mix if name not in KNOWN_SOURCES]
+    unknown = [name for name in config.mix if name not in KNOWN_SOURCES]
     if unknown:
-        raise InvalidInput(
-            "mix", unknown, "no such source", f"Known are {', '.join(KNOWN_SOURCES)}."
-        )
+        known = f"Known are {', '.join(KNOWN_SOURCES)}."
+        raise InvalidInput("mix", unknown, "no such source", known)
+    base, seed = making.base, config.seed
+    counts = config.counts if part == "trained" else config.held_back.counts
     streams: dict[str, Iterator[RerankExample]] = {}
-    for name in (name for name, share in mix.items() if share > 0):
+    for name in (name for name, share in config.mix.items() if share > 0):
         own = f"{seed}:{part}:{name}"
         if name in _GENERATED:
             stream = _GENERATED[name](base, seed=2 * seed + (part == "held_back"))
         else:
-            rows = rows_of(part, SOURCES[name].rows(folder))
+            rows = rows_of(part, SOURCES[name].rows(making.folder))
             stream = _file_examples(name, rows, base, own, counts)
         streams[name] = _shuffled(stream, Random(own))  # noqa: S311  no secret
-    return draw_by_share(streams, mix, Random(f"{seed}:{part}"))  # noqa: S311  no secret
+    return draw_by_share(streams, config.mix, Random(f"{seed}:{part}"))  # noqa: S311  no secret
 
 
 def _file_examples(
@@ -123,50 +139,16 @@ REPORT_FILE = "examples.json"
 EXAMPLE_FILES = (HELD_BACK_FILE, REPORT_FILE, TRAINED_FILE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExampleMaking:
-    """What examples are made with.
-
-    Attributes:
-        folder: Holds the training files.
-        base: The dense half of the first stage, and a teacher.
-        base_name: What identifies it.
-        further: Further teachers, rerankers or language models.
-    """
-
-    folder: Path
-    base: BaseModel
-    base_name: str
-    further: Sequence[PreferenceTeacher] = ()
-
-    def identity(self, config: RerankerConfig) -> dict[str, str]:
-        """Return what examples depend on besides the configuration: hashes by file, and models."""
-        sources = [SOURCES[name] for name in config.mix if name in SOURCES]
-        hashes = {source.name: source.sha256(self.folder) for source in sources}
-        teachers = ", ".join(teacher.name for teacher in self.further)
-        return {**hashes, "first stage": self.base_name, "teachers": teachers}
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedExamples:
-    """The examples of a run, in the order in which they are taken.
-
-    Attributes:
-        trained: What the model is trained on.
-        held_back: What it is measured on.
-    """
-
-    trained: tuple[RerankExample, ...]
-    held_back: tuple[RerankExample, ...]
-
-
 def prepare_examples(
     config: RerankerConfig, making: ExampleMaking, target: Path, *, progress: Progress
-) -> PreparedExamples:
+) -> tuple[Sequence[RerankExample], Sequence[RerankExample]]:
     """Read the run's examples, or make and write them where it has none.
 
     Writes `examples.jsonl.gz`, `held_back.jsonl.gz` and `examples.json`, which counts sources, hard
     cases and levels and says how far teachers agree.
+
+    Returns:
+        Those that are trained on, in the order in which they are taken, and those held back.
 
     Raises:
         DatasetError: A training file is missing or malformed.
@@ -174,20 +156,11 @@ def prepare_examples(
     """
     if not (target / TRAINED_FILE).is_file():
         _make(config, making, target, progress)
-    return PreparedExamples(
-        read_examples(target / TRAINED_FILE), read_examples(target / HELD_BACK_FILE)
-    )
+    return read_examples(target / TRAINED_FILE), read_examples(target / HELD_BACK_FILE)
 
 
 def _make(config: RerankerConfig, making: ExampleMaking, target: Path, progress: Progress) -> None:
-    held_back = mixed_examples(
-        making.folder,
-        config.mix,
-        making.base,
-        part="held_back",
-        counts=config.held_back.counts,
-        seed=config.seed,
-    )
+    held_back = mixed_examples(config, making, part="held_back")
     write_examples(list(islice(held_back, config.held_back.questions)), target / HELD_BACK_FILE)
     labelled = labelled_examples(config, making, progress=progress)
     report = json.dumps(example_report(labelled), indent=2)
@@ -205,14 +178,7 @@ def labelled_examples(
         DatasetError: A training file is missing or malformed.
         ServiceError: A remote teacher failed after all repeats.
     """
-    stream = mixed_examples(
-        making.folder,
-        config.mix,
-        making.base,
-        part="trained",
-        counts=config.counts,
-        seed=config.seed,
-    )
+    stream = mixed_examples(config, making, part="trained")
     drawn = []
     for example in islice(stream, config.questions):
         drawn.append(example)
@@ -244,9 +210,9 @@ def _teachers(
     config: RerankerConfig, further: Sequence[PreferenceTeacher]
 ) -> list[WeightedTeacher]:
     weights = config.teachers
-    own = [
-        WeightedTeacher(LabelTeacher(), weights.labels),
-        WeightedTeacher(first_stage_teacher("lexical"), weights.lexical),
-        WeightedTeacher(first_stage_teacher("dense"), weights.dense),
+    own: list[WeightedTeacher] = [
+        (LabelTeacher(), weights.labels),
+        (first_stage_teacher("lexical"), weights.lexical),
+        (first_stage_teacher("dense"), weights.dense),
     ]
-    return own + [WeightedTeacher(teacher, weights.further) for teacher in further]
+    return own + [(teacher, weights.further) for teacher in further]

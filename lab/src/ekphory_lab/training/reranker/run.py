@@ -14,7 +14,9 @@ from time import monotonic
 from typing import Any, get_args
 
 import torch
+from torch import nn
 from torch.nn import functional
+from torch.optim.swa_utils import AveragedModel, get_swa_multi_avg_fn
 
 from ekphory.errors import InvalidInput
 from ekphory_lab.evaluation.runner import Progress
@@ -41,7 +43,6 @@ from ekphory_lab.training.reranker.export import HEAD_FILE
 from ekphory_lab.training.reranker.preparation import (
     EXAMPLE_FILES,
     ExampleMaking,
-    PreparedExamples,
     prepare_examples,
 )
 
@@ -64,12 +65,6 @@ class RerankTargets:
     present: Tensor
     relevant: Tensor
     labels: Tensor
-
-    def on(self, device: Any) -> RerankTargets:  # noqa: ANN401  torch's
-        """Return the same on a device."""
-        return RerankTargets(
-            self.present.to(device), self.relevant.to(device), self.labels.to(device)
-        )
 
 
 def rerank_loss(
@@ -118,43 +113,6 @@ def padded(rows: list[list[float]], width: int) -> Tensor:
     return torch.tensor([[*row, *[0.0] * (width - len(row))] for row in rows])
 
 
-# The mean of a model's weights over the last steps of a run. Needs torch.
-
-
-class WeightMean:
-    """Adds weights up step by step.
-
-    Source: Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization",
-    UAI 2018.
-    """
-
-    def __init__(self) -> None:
-        self._means: list[Tensor] = []
-        self._count = 0
-
-    def add(self, weights: Sequence[Tensor]) -> None:
-        """Count one step's weights in."""
-        self._count += 1
-        if not self._means:
-            self._means = [weight.detach().clone() for weight in weights]
-            return
-        for mean, weight in zip(self._means, weights, strict=True):
-            mean.lerp_(weight.detach(), 1 / self._count)
-
-    def put_into(self, weights: Sequence[Tensor]) -> None:
-        """Replace the weights by their mean; without a step nothing changes."""
-        for mean, weight in zip(self._means, weights, strict=bool(self._means)):
-            weight.data.copy_(mean)
-
-    def state(self) -> dict[str, Any]:
-        """Return what `restore` needs."""
-        return {"means": self._means, "count": self._count}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on where `state` was taken."""
-        self._means, self._count = list(state["means"]), int(state["count"])
-
-
 # Examples as batches of pairs, and their logits put back in order. Needs torch.
 
 
@@ -200,16 +158,14 @@ def pair_batches(
     )
 
 
-def targets_of(examples: Sequence[RerankExample]) -> RerankTargets:
+def targets_of(examples: Sequence[RerankExample], device: Any) -> RerankTargets:  # noqa: ANN401
     """Return the labels of the examples' candidates; without soft ones 1 for answers, 0 else."""
     width = max(len(example.candidates) for example in examples)
     relevant = [[float(each.relevant) for each in example.candidates] for example in examples]
     labels = [list(example.labels) or own for example, own in zip(examples, relevant, strict=True)]
-    return RerankTargets(
-        padded([[1.0] * len(row) for row in relevant], width).bool(),
-        padded(relevant, width).bool(),
-        padded(labels, width),
-    )
+    present = [[1.0] * len(row) for row in relevant]
+    shown, answers, soft = (padded(rows, width).to(device) for rows in (present, relevant, labels))
+    return RerankTargets(shown.bool(), answers.bool(), soft)
 
 
 def score_batches(model: models.PairModel, batches: PairBatches) -> Tensor:
@@ -238,14 +194,20 @@ class RunState:
         early: Its first layers with a head of their own, which are trained with it; None for none.
         followed: The model whose scores it follows; None where it follows none.
         optimizer: Has the weights that are trained.
-        mean: The mean of the last weights.
+        mean: The mean of the weights over the last steps. Source: Izmailov et al., "Averaging
+            Weights Leads to Wider Optima and Better Generalization", UAI 2018.
     """
 
     model: models.PairModel
     early: models.CrossEncoder | None
     followed: models.PairModel | None
     optimizer: Optimizer
-    mean: WeightMean
+    mean: AveragedModel
+
+    @property
+    def weights(self) -> nn.ParameterList:
+        """All that is trained."""
+        return nn.ParameterList(self.optimizer.trained)
 
 
 def new_state(config: RerankerConfig, base: Path, followed: Path | None = None) -> RunState:
@@ -274,7 +236,8 @@ def new_state(config: RerankerConfig, base: Path, followed: Path | None = None) 
         "lr": config.head_factor * config.learning_rate,
     }
     optimizer = new_optimizer(config, config.steps, named, apart)
-    return RunState(model, early, larger, optimizer, WeightMean())
+    mean = AveragedModel(nn.ParameterList(optimizer.trained), multi_avg_fn=get_swa_multi_avg_fn())
+    return RunState(model, early, larger, optimizer, mean)
 
 
 def _early(config: RerankerConfig, model: models.PairModel) -> models.CrossEncoder | None:
@@ -287,8 +250,8 @@ def _early(config: RerankerConfig, model: models.PairModel) -> models.CrossEncod
 
 def write_checkpoint(state: RunState, target: Path, *, done: int) -> None:
     """Write all that a run needs to go on; frozen weights are the base's."""
-    weights = [weight.detach() for weight in state.optimizer.trained]
-    state.optimizer.write_checkpoint(target, done=done, weights=weights, mean=state.mean.state())
+    weights, mean = state.weights.state_dict(), state.mean.state_dict()
+    state.optimizer.write_checkpoint(target, done=done, weights=weights, mean=mean)
 
 
 def restore_checkpoint(state: RunState, target: Path) -> int:
@@ -296,10 +259,8 @@ def restore_checkpoint(state: RunState, target: Path) -> int:
     content = state.optimizer.restore_checkpoint(target)
     if content is None:
         return 0
-    with torch.no_grad():
-        for weight, saved in zip(state.optimizer.trained, content["weights"], strict=True):
-            weight.copy_(saved)
-    state.mean.restore(content["mean"])
+    state.weights.load_state_dict(content["weights"])
+    state.mean.load_state_dict(content["mean"])
     return int(content["done"])
 
 
@@ -401,14 +362,14 @@ def train_reranker(
     manifest = run_files.run_manifest(config, base=places.base, hashes=hashes)
     target.mkdir(parents=True, exist_ok=True)
     run_files.claim_folder(target, manifest)
-    prepared = prepare_examples(config, making, target, progress=listener.progress)
+    trained, held_back = prepare_examples(config, making, target, progress=listener.progress)
     first = restore_checkpoint(state, target)
-    measured = prepared.held_back[: config.held_back.measured]
+    measured = held_back[: config.held_back.measured]
     if not first:
         before = [first_stage_scores(example) for example in measured]
         _report(development(measured, before, step=-1), target, listener)
     saved = monotonic()
-    for step, batch in enumerate(islice(_batches(config, prepared), first, None), start=first):
+    for step, batch in enumerate(islice(_batches(config, trained), first, None), start=first):
         if step % config.held_back.every_steps == 0 or step == config.second_stage:
             _measure(state.model, measured, target, listener, step=step)
         loss = _step(state, batch, config, step=step)
@@ -419,7 +380,8 @@ def train_reranker(
             write_checkpoint(state, target, done=step + 1)
             saved = monotonic()
     write_checkpoint(state, target, done=config.steps)
-    state.mean.put_into(state.optimizer.trained)
+    if state.mean.n_averaged:
+        state.weights.load_state_dict(state.mean.module.state_dict())
     _measure(state.model, measured, target, listener, step=config.steps)
     state.model.save(target / run_files.MODEL_FOLDER)
     if state.early is not None:
@@ -428,12 +390,12 @@ def train_reranker(
 
 
 def _batches(
-    config: RerankerConfig, prepared: PreparedExamples
+    config: RerankerConfig, trained: Sequence[RerankExample]
 ) -> Iterator[Sequence[RerankExample]]:
     size = config.questions_per_step
     for epoch in range(config.epochs):
         random = Random(f"{config.seed}:{epoch}")  # noqa: S311  no secret
-        order = random.sample(prepared.trained, len(prepared.trained))
+        order = random.sample(trained, len(trained))
         for start in range(0, config.steps // config.epochs * size, size):
             yield order[start : start + size]
 
@@ -449,7 +411,7 @@ def _step(
         loss += _gradients(state.early, followed, examples, config, beside)
     state.optimizer.step()
     if step >= round((1 - config.averaged) * config.steps):
-        state.mean.add(state.optimizer.trained)
+        state.mean.update_parameters(state.weights)
     return loss
 
 
@@ -470,7 +432,7 @@ def _gradients(
     weights: RerankLossWeights,
 ) -> float:
     batches = pair_batches(model, examples, chunk_pairs=config.chunk_pairs)
-    targets = targets_of(examples).on(batches.device)
+    targets = targets_of(examples, batches.device)
 
     def encode(chunk: models.PairBatch) -> Tensor:
         return models.training_logits(model, chunk, precision=config.precision)

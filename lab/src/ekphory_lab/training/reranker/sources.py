@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -122,22 +122,9 @@ _DIALOGUES = WORDS["dialogues"]
 _PERSONS = (("he", "his", "him"), ("she", "her", "her"))
 
 
-@dataclass(frozen=True, slots=True)
-class ContextQuestion:
-    """A question with the dialogue before it.
-
-    Attributes:
-        text: The question.
-        context: The turns, oldest first.
-    """
-
-    text: str
-    context: tuple[str, ...]
-
-
 def pronoun_question(
     question: str, name: str, earlier: tuple[str, str] | None, random: Random
-) -> ContextQuestion | None:
+) -> RerankQuery | None:
     """Say he or she for `name`, who is the subject or owner in the question.
 
     Args:
@@ -160,10 +147,10 @@ def pronoun_question(
     text = question[: match.start()] + pronoun + question[match.end() :]
     if re.search(rf"\b{re.escape(name)}\b", text):
         return None
-    return ContextQuestion(_capitalised(text), _told(_introduction(name, earlier, random), random))
+    return RerankQuery(_capitalised(text), _told(_introduction(name, earlier, random), random))
 
 
-def elliptical_question(question: str, random: Random) -> ContextQuestion | None:
+def elliptical_question(question: str, random: Random) -> RerankQuery | None:
     """Ask "When was that?" after the rest of a question that begins with such a word.
 
     >>> elliptical_question("When did Ada go hiking?", Random(1)).context[0]
@@ -176,14 +163,14 @@ def elliptical_question(question: str, random: Random) -> ContextQuestion | None
     if match is None:
         return None
     confirmed = (_capitalised(match["rest"]) + "?", random.choice(_DIALOGUES["confirmed"]))
-    return ContextQuestion(
+    return RerankQuery(
         random.choice(_DIALOGUES["short_questions"][match["ask"]]), _told(confirmed, random)
     )
 
 
 def question_about_another(
     question: str, name: str, other: str, random: Random
-) -> ContextQuestion | None:
+) -> RerankQuery | None:
     """Ask "And Ada?" after the same question about somebody else.
 
     Returns:
@@ -193,14 +180,14 @@ def question_about_another(
         return None
     asked = re.sub(rf"\b{re.escape(name)}\b", other, question)
     said = (asked, random.choice(("Let me see.", "I found something on that.", "Yes, I know.")))
-    return ContextQuestion(
+    return RerankQuery(
         random.choice(_DIALOGUES["about_others"]).format(name=name), _told(said, random)
     )
 
 
-def question_after_unrelated(question: str, random: Random) -> ContextQuestion:
+def question_after_unrelated(question: str, random: Random) -> RerankQuery:
     """Put a dialogue before the question that has nothing to do with it."""
-    return ContextQuestion(question, _told(random.choice(_DIALOGUES["unrelated"]), random))
+    return RerankQuery(question, _told(random.choice(_DIALOGUES["unrelated"]), random))
 
 
 def _fitting_persons(question: str) -> list[tuple[str, str, str]]:
@@ -240,12 +227,8 @@ _QUESTION = re.compile(r"^[A-Z].*\?$")
 _ASKS_FOR_TIME = re.compile(r"^(When|How long|How many (days|weeks|months|years)|(In|On) wh)", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Decoy:
-    """A passage that was made to be wrong."""
-
-    passage: RerankPassage
-    kind: CandidateKind
+Decoy = tuple[RerankPassage, CandidateKind]
+"""A passage that was made to be wrong, and how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,21 +295,17 @@ class _Asker:
             rest=question.text.rstrip("?"),
         )
         answer = self.passages[self.random.choice(question.positives)]
-        decoys = tuple(
-            Decoy(
-                RerankPassage(
-                    answer.text, answer.before, answer.after, draw_other_date(self.random, named)
-                ),
-                "temporal_interference",
-            )
-            for _ in range(self.random.randint(1, 2))
-        )
-        query = RerankQuery(text[0].upper() + text[1:], now=self.now())
-        return Asked(query, question.positives, decoys)
+        wrong = range(self.random.randint(1, 2))
+        others = [draw_other_date(self.random, named) for _ in wrong]
+        decoys: list[Decoy] = [
+            (replace(answer, at=other), "temporal_interference") for other in others
+        ]
+        query = RerankQuery(_capitalised(text), now=self.now())
+        return Asked(query, question.positives, tuple(decoys))
 
     def with_context(self, question: Question) -> Asked | None:
         name = self.named(question.text)
-        found: ContextQuestion | None = None
+        found: RerankQuery | None = None
         kind = self.random.choice(("pronoun", "ellipsis", "another", "unrelated"))
         if kind == "unrelated":
             found = question_after_unrelated(question.text, self.random)
@@ -342,7 +321,7 @@ class _Asker:
             found = pronoun_question(question.text, name, earlier, self.random)
         if found is None:
             return None
-        query = RerankQuery(found.text, found.context, self.now())
+        query = replace(found, now=self.now())
         speaker = name if found.text != question.text else None
         return Asked(query, question.positives, speaker=speaker)
 
@@ -357,7 +336,7 @@ class _Asker:
         if other in question.text or other in answer.text:
             return ()
         text = other + answer.text.removeprefix(name)
-        return (Decoy(RerankPassage(text, at=answer.at), "entity_confusion"),)
+        return ((RerankPassage(text, at=answer.at), "entity_confusion"),)
 
     def earlier(self, question: Question, name: str) -> tuple[str, str] | None:
         """Return another question about the person with its answer, for half of the questions."""
@@ -467,7 +446,7 @@ def group_examples(
     """
     passages = _with_surroundings(group, random)
     asked = draw_questions(group, passages, random)
-    decoys = [decoy.passage.text for each in asked for decoy in each.decoys]
+    decoys = [passage.text for each in asked for passage, _ in each.decoys]
     texts = [*group.passages, *decoys]
     view = first_stage(texts, [each.query.text for each in asked], base)
     choice = _Choice(group, passages, view, random, counts)
@@ -517,8 +496,8 @@ class _Choice:
         rows: dict[int, Candidate] = {}
         for row in answers:
             rows[row] = self.candidate(place, row, self.passages[row], "answer")
-        for number, decoy in enumerate(asked.decoys, start=first_decoy):
-            rows[number] = self.candidate(place, number, decoy.passage, decoy.kind)
+        for number, (passage, kind) in enumerate(asked.decoys, start=first_decoy):
+            rows[number] = self.candidate(place, number, passage, kind)
         for row in self.beside(asked):
             rows[row] = self.candidate(place, row, self.passages[row], "neighbour")
         best_answer = max(self.view.lexical[place, list(asked.positives)])

@@ -192,7 +192,10 @@ class KeptAnswers:
         self._rows = {row["key"]: row for row in map(json.loads, lines)}
 
     def complete(
-        self, messages: Sequence[ChatMessage], *, options: ChatOptions = DEFAULT_CHAT_OPTIONS
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        options: ChatOptions = DEFAULT_CHAT_OPTIONS,
     ) -> str:
         """Ask the model; answers in words are not kept."""
         return self._chat.complete(messages, options=options)
@@ -400,12 +403,8 @@ Aggregation = Literal["bradley_terry", "elo"]
 _ELO_ROUNDS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedTeacher:
-    """A teacher and how much its word counts."""
-
-    teacher: PreferenceTeacher
-    weight: float
+WeightedTeacher = tuple[PreferenceTeacher, float]
+"""A teacher and how much its word counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,17 +442,15 @@ def with_soft_labels(
     Raises:
         ServiceError: A remote teacher failed after all repeats.
     """
-    heard: dict[str, list[FloatArray]] = {each.teacher.name: [] for each in teachers}
+    heard: dict[str, list[FloatArray]] = {teacher.name: [] for teacher, _ in teachers}
     labelled = []
     counts = dict.fromkeys(range(1, len(SOFT_LABELS) + 1), 0)
     for done, example in enumerate(examples, start=1):
-        own = [each.teacher.preferences(example) for each in teachers]
-        for each, preferences in zip(teachers, own, strict=True):
-            heard[each.teacher.name].append(preferences)
-        wins = sum(
-            (each.weight * preferences for each, preferences in zip(teachers, own, strict=True)),
-            np.zeros_like(own[0]),
-        )
+        wins = np.zeros((len(example.candidates),) * 2)
+        for teacher, weight in teachers:
+            preferences = teacher.preferences(example)
+            heard[teacher.name].append(preferences)
+            wins += weight * preferences
         found = _levels(example, wins, aggregation)
         for level in found:
             counts[int(level)] += 1
@@ -480,11 +477,8 @@ def _levels(
 def _matches(wins: FloatArray) -> list[tuple[int, int, float]]:
     """Every pair once a round, in an order that is drawn anew and the same in every run."""
     count = len(wins)
-    pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
+    pairs = list(combinations(range(count), 2))
     random = Random(count)  # noqa: S311  no secret
+    shares = wins / np.maximum(wins + wins.T, 1e-12)
     rounds = [random.sample(pairs, len(pairs)) for _ in range(_ELO_ROUNDS)]
-    return [
-        (i, j, float(wins[i, j] / max(wins[i, j] + wins[j, i], 1e-12)))
-        for matches in rounds
-        for i, j in matches
-    ]
+    return [(i, j, float(shares[i, j])) for matches in rounds for i, j in matches]

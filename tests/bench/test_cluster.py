@@ -6,12 +6,12 @@ import pytest
 
 from ekphory.errors import InvalidInput
 from ekphory_lab.bench.cluster import (
-    ClusterBenchOptions,
     cluster_findings,
     cluster_table,
     object_storage,
     run_cluster_bench,
 )
+from ekphory_lab.bench.options import ClusterOptions
 
 NEEDED = "needs the extras cluster and cluster-test; `make test-cluster` installs them"
 
@@ -22,7 +22,7 @@ NEEDED = "needs the extras cluster and cluster-test; `make test-cluster` install
 )
 def test_options_that_measure_nothing_are_refused(given, message):
     with pytest.raises(InvalidInput, match=message):
-        ClusterBenchOptions(**given)
+        ClusterOptions(**given).check()
 
 
 @pytest.mark.long
@@ -47,7 +47,7 @@ def test_the_object_storage_counts_requests_and_bytes():
 def test_a_small_run_tells_what_each_call_costs():
     pytest.importorskip("moto.server", reason=NEEDED)
     pytest.importorskip("lance", reason=NEEDED)
-    options = ClusterBenchOptions(
+    options = ClusterOptions(
         n=200, projects=2, shards=2, queries=4, commits=2, delay=1.0,
         embedder="ekphory.testing:HashEmbedder",
     )  # fmt: skip

@@ -7,7 +7,8 @@ from tokenizers import Tokenizer
 
 from ekphory.models.model_record import TOKENIZER_FILE
 from ekphory.models.onnx_embedder import BUNDLED
-from ekphory_lab.bench.generate import TURNS, Corpus, passage
+from ekphory_lab.bench.generate import Corpus, passage
+from ekphory_lab.bench.options import TURNS
 
 LOCOMO_TOKENS = 38
 

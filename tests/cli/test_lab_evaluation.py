@@ -1,33 +1,18 @@
 import json
 
 import pytest
-from tests.evaluation.conftest import write_conversations
+from tests.evaluation.conftest import SETS, write_conversations
 from tests.services.wire import running_service, says
 
 from ekphory_lab.evaluation.loaders import load_conversation
 
 
 @pytest.fixture
-def measure(ekphory, tmp_path):
+def measure(ekphory):
     """Measures four passages and three questions in BEIR's form, and returns what was printed."""
-    folder = tmp_path / "pets"
-    (folder / "qrels").mkdir(parents=True)
-    passages = {
-        "a": "I adopted a grey cat",
-        "b": "My boat sank in the harbour",
-        "c": "The train to Lisbon was late",
-        "d": "Tomatoes need much water",
-    }
-    queries = {"1": "grey cat", "2": "boat in the harbour", "3": "vegetable gardening"}
-    for name, texts in (("corpus", passages), ("queries", queries)):
-        rows = [{"_id": key, "title": "", "text": text} for key, text in texts.items()]
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(lines)
-    judged = "query-id\tcorpus-id\tscore\n1\ta\t1\n2\tb\t1\n3\td\t1\n"
-    (folder / "qrels" / "test.tsv").write_text(judged)
 
     def run(*options, **environment):
-        result = ekphory.run("eval", "beir", "--data", str(folder), *options, **environment)
+        result = ekphory.run("eval", "beir", "--data", str(SETS / "town"), *options, **environment)
         assert result.exit_code == 0, result.output
         return result
 
@@ -45,8 +30,8 @@ def test_the_whole_report_is_written_to_the_file(measure, tmp_path):
     file = tmp_path / "report.json"
     result = measure(*BM25, "--json", str(file))
     assert result.stderr == f"Written: {file}\n"
-    assert "pets: 3 queries, 4 passages in 1 pools" in result.stdout
-    assert "bm25 on pets" in result.stdout
+    assert "town: 3 queries, 4 passages in 1 pools" in result.stdout
+    assert "bm25 on town" in result.stdout
     (report,) = json.loads(file.read_text())["reports"]
     assert (report["system"], report["dataset"]["queries"]) == ("bm25", 3)
 
@@ -70,7 +55,7 @@ def test_missing_data_are_named(ekphory, form, tmp_path):
 
 def test_configurations_are_shown_beside_vector_only_search(measure):
     shown = measure("--configs", "B,GATE-A", EKPHORY_RERANKER="none").stdout
-    assert "Memory-Spark's configurations on pets" in shown
+    assert "Memory-Spark's configurations on town" in shown
     assert "Vector-Only" in shown
     assert "needs a reranker" in " ".join(shown.split())
 
@@ -81,20 +66,6 @@ def test_configurations_with_a_reranker_run_on_the_bundled_one_or_the_one_that_i
     with running_service(lambda _: says({"results": []})) as service:
         measure("--configs", "n", EKPHORY_RERANKER=service.host)
     assert service.asked
-
-
-def test_configurations_are_written_as_markdown(measure, ekphory, tmp_path):
-    file = tmp_path / "docs" / "configurations.md"
-    result = measure("--configs", "h,n", "--markdown", str(file))
-    assert f"Written: {file}" in result.stderr
-    text = file.read_text()
-    assert "    ekphory eval beir --data pets --configs h,n\n" in text
-    assert "reranker: ekphory-rerank-small" in text
-    assert "| H | Vector → Reranker (no RRF)" in text
-    assert "is counted again" in text
-    pets = ("eval", "beir", "--data", str(tmp_path / "pets"))
-    sentence = ekphory.failure(*pets, "--markdown", str(file))
-    assert sentence.endswith("is for configurations. Name some with --configs")
 
 
 def test_the_agent_is_measured_beside_plain_search_in_the_same_run(measure):

@@ -4,7 +4,7 @@ from ekphory.retrieval.presets import BALANCED
 from ekphory.retrieval.stages.weigh import Decay, Normalise
 from ekphory.types import to_plain_data
 from ekphory_lab.evaluation.ablation import (
-    STAGE_VARIATIONS,
+    VARIATIONS,
     ablate,
     ablation_json,
     ablation_table,
@@ -13,6 +13,7 @@ from ekphory_lab.evaluation.ablation import (
     varied,
     without,
 )
+from ekphory_lab.evaluation.runner import Means
 
 
 def names(variation):
@@ -36,12 +37,12 @@ def test_a_stage_is_left_out_added_or_replaced():
 
 def test_every_variation_is_measured_beside_the_default(conversation_folder):
     benchmark = load_benchmark(conversation_folder)
-    variations = dict(list(STAGE_VARIATIONS.items())[:2])
-    reports = ablate(benchmark.dataset, variations)
+    variations = dict(list(VARIATIONS.items())[:2])
+    reports = ablate(benchmark.dataset, variations, Means())
     table = ablation_table(benchmark, reports)
-    assert table.header[:3] == ("variation", "MAP", "difference")
+    assert table.header == ("variation", "MAP", "R@20", "p50 / p95 ms", "difference")
     assert [row[0] for row in table.rows] == ["balanced", "without weights", "without decay"]
-    assert [row[2] for row in table.rows[:2]] == ["", "+.000"]
+    assert [row[4][:5] for row in table.rows[:2]] == ["", "+.000"]
     default, changed, _ = to_plain_data(ablation_json(reports))
     assert (default["variation"], default["against_default"]) == ("balanced", None)
     assert changed["variation"] == "without weights"

@@ -8,12 +8,12 @@ from tests.evaluation.conftest import SETS
 
 from ekphory.errors import DatasetError
 from ekphory_lab.evaluation.agentmem_cases import (
+    LABELS,
     LEXICAL,
     RULES,
     LabelledText,
     conversation_cases,
     labelled_turns,
-    read_turn_labels,
 )
 from ekphory_lab.evaluation.loaders import load_conversation
 
@@ -62,9 +62,9 @@ def test_a_conversation_with_too_few_different_turns_makes_no_case(turns):
 
 
 def test_a_hundred_real_turns_are_labelled_and_none_twice():
-    labels = read_turn_labels()
-    assert len({(each.dataset, each.pool, each.id) for each in labels}) == 100
-    assert Counter(each.dataset for each in labels) == {"locomo_dev": 50, "realtalk": 50}
+    labels = [json.loads(line) for line in LABELS.read_text().splitlines()]
+    assert len({(each["dataset"], each["pool"], each["id"]) for each in labels}) == 100
+    assert Counter(each["dataset"] for each in labels) == {"locomo_dev": 50, "realtalk": 50}
 
 
 @pytest.fixture
@@ -80,12 +80,12 @@ def label_file(tmp_path):
 
 def test_the_text_comes_from_the_set(label_file):
     chats = [load_conversation(SETS / "chats")]
-    (found,) = labelled_turns(read_turn_labels(label_file()), chats)
+    (found,) = labelled_turns(chats, label_file())
     assert found == LabelledText("Ann: I adopted a grey cat", 0.75, "episodic")
     # A labelled turn that its set lacks is named.
     with pytest.raises(DatasetError, match="D9:9"):
-        labelled_turns(read_turn_labels(label_file(id="D9:9")), chats)
+        labelled_turns(chats, label_file(id="D9:9"))
     # A wrong label is named with its line.
     for field, value in (("importance", 2), ("type", "odd")):
         with pytest.raises(DatasetError, match=rf"labels.jsonl:1: {field}="):
-            read_turn_labels(label_file(**{field: value}))
+            labelled_turns(chats, label_file(**{field: value}))

@@ -37,10 +37,3 @@ def test_a_transcript_without_labels_is_refused_with_its_place(tmp_path):
     file.write_text(json.dumps({"id": "tea", "messages": []}) + "\n")
     with pytest.raises(DatasetError, match=r"transcripts\.jsonl:1: is not a labelled transcript"):
         read_labelled_transcripts(file)
-
-
-def test_a_file_without_a_transcript_is_refused(tmp_path):
-    file = tmp_path / "empty.jsonl"
-    file.write_text("")
-    with pytest.raises(DatasetError, match="holds no labelled transcript"):
-        read_labelled_transcripts(file)

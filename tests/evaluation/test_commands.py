@@ -3,13 +3,11 @@ import pytest
 from rich.console import Console
 from tests.evaluation.conftest import SETS, append_line
 
-from ekphory.agent.provider import AgentSettings
 from ekphory.errors import InvalidInput
 from ekphory.retrieval.pipeline import OptionalModels
 from ekphory.testing import OverlapReranker
 from ekphory.types import to_plain_data
 from ekphory_lab.evaluation.commands import (
-    RunOptions,
     compare_reports,
     comparison_table,
     list_misses,
@@ -21,7 +19,8 @@ from ekphory_lab.evaluation.commands import (
 )
 from ekphory_lab.evaluation.loaders import load_conversation, load_multihop
 from ekphory_lab.evaluation.metrics import MULTIHOP_MEASURES
-from ekphory_lab.evaluation.runner import compare, evaluate
+from ekphory_lab.evaluation.options import MeasureOptions
+from ekphory_lab.evaluation.runner import Means, compare, evaluate
 from ekphory_lab.evaluation.systems import ScoringSystem, bm25_system, dense_system
 from ekphory_lab.evaluation.tables import ReportTable, format_difference, format_figure
 
@@ -29,8 +28,8 @@ from ekphory_lab.evaluation.tables import ReportTable, format_difference, format
 def test_every_system_asked_for_is_measured_in_that_order_and_compared(
     conversation_folder, embedder
 ):
-    options = RunOptions(systems=("rrf", "bm25", "mean", "dense"), embedder=embedder)
-    reports = run_systems(load_conversation(conversation_folder), options)
+    asked = MeasureOptions(system=["rrf", "bm25", "mean", "dense"])
+    reports = run_systems(load_conversation(conversation_folder), asked, Means(embedder=embedder))
     assert [report.system for report in reports] == ["rrf", "bm25", "mean", "dense"]
     assert [(each.first, each.second) for each in compare_reports(reports)] == [
         ("bm25", "rrf"),
@@ -43,13 +42,9 @@ def test_every_system_asked_for_is_measured_in_that_order_and_compared(
 
 
 def test_a_gate_is_measured_beside_the_same_search_without_it(conversation_folder, embedder):
-    options = RunOptions(
-        systems=("ekphory:memory_spark",),
-        embedder=embedder,
-        models=OptionalModels(reranker=OverlapReranker()),
-        ungated=True,
-    )
-    gated, always = run_systems(load_conversation(conversation_folder), options)
+    asked = MeasureOptions(preset="memory_spark", ungated=True)
+    means = Means(embedder=embedder, models=OptionalModels(reranker=OverlapReranker()))
+    gated, always = run_systems(load_conversation(conversation_folder), asked, means)
     assert always.system == "ekphory:memory_spark, always reranked"
     assert "gate_skipped" not in always.configuration
     share = gated.configuration["gate_skipped"]
@@ -59,24 +54,23 @@ def test_a_gate_is_measured_beside_the_same_search_without_it(conversation_folde
 
 def test_multihop_reports_whether_all_gold_passages_were_found(conversation_folder):
     dataset = load_multihop(conversation_folder)
-    options = RunOptions(systems=("bm25",))
-    (report,) = run_systems(dataset, options, measures=MULTIHOP_MEASURES)
+    asked = MeasureOptions(system=["bm25"])
+    (report,) = run_systems(dataset, asked, Means(), measures=MULTIHOP_MEASURES)
     assert report_table(report).header[-5:] == ("MAP", "R@2", "R@5", "R@10", "AllGold@10")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"systems": ("bm52",)}, "system='bm52'"),
-        ({"systems": ("ekphory2",)}, "system='ekphory2'"),
-        ({"systems": ()}, "Name one"),
-        ({"systems": ("ekphory:fast:never",)}, "there is no use of time 'never'"),
-        ({"systems": ("bm25",), "agent": AgentSettings()}, "no system has a store"),
+        ({"system": ["bm52"]}, "system='bm52'"),
+        ({"system": ["ekphory2"]}, "system='ekphory2'"),
+        ({"system": ["ekphory:fast:never"]}, "there is no use of time 'never'"),
+        ({"system": ["bm25"], "agent": "local"}, "no system has a store"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(options, message):
     with pytest.raises(InvalidInput, match=message):
-        run_systems(load_conversation(SETS / "chats"), RunOptions(**options))
+        run_systems(load_conversation(SETS / "chats"), MeasureOptions(**options), Means())
 
 
 @pytest.fixture
@@ -100,7 +94,7 @@ def test_the_table_names_categories_and_gives_intervals(dataset, embedder):
     # The comparison shows who won how often.
     table = comparison_table(compare(report, report))
     assert table.title == "bm25 minus bm25, 4 queries"
-    assert table.rows[0] == ("MAP", "+.0000", "+.0000 to +.0000", "1.000", "0", "0")
+    assert table.rows[0] == ("MAP", "+.000 (+.000 to +.000), p = 1.000", "0", "0")
 
 
 def test_misses_show_query_wanted_passages_and_what_stood_above(dataset):
@@ -129,7 +123,7 @@ def test_a_table_is_drawn_and_written_as_markdown():
         (format_figure(0.5), ".500"),
         (format_figure(-0.5), "-.500"),
         (format_figure(1), "1.000"),
-        (format_difference(0.1234, 4), "+.1234"),
+        (format_difference(0.1234), "+.123"),
         (format_difference(-0.0001), "+.000"),
         (format_difference(-0.01), "-.010"),
     ],

@@ -5,7 +5,7 @@ import pytest
 from tests.evaluation.conftest import SETS, append_line
 
 from ekphory.errors import DatasetError, InvalidInput
-from ekphory_lab.evaluation.datasets import Row, ask_phrasings, read_json_lines, read_qrels
+from ekphory_lab.evaluation.datasets import Row, ask_phrasings, read_json_lines
 from ekphory_lab.evaluation.loaders import load_conversation
 
 
@@ -38,21 +38,6 @@ def test_a_label_may_be_a_number():
     # An impossible moment is named.
     with pytest.raises(DatasetError, match="at='yesterday'"):
         Row("corpus.jsonl:1", {"at": "yesterday"}).moment("at")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("1\t2\t1\n", r"test\.tsv:1: the columns are"),
-        ("query-id\tcorpus-id\tscore\n1\t2\t1\n1\t3\n", r"test\.tsv:3: 2 cells, not 3"),
-        ("query-id\tcorpus-id\tscore\n1\t2\thigh\n", r"test\.tsv:2: score='high'"),
-    ],
-)
-def test_qrels_of_another_form_are_refused(tmp_path, content, message):
-    file = tmp_path / "test.tsv"
-    file.write_text(content)
-    with pytest.raises(DatasetError, match=message):
-        list(read_qrels(file, columns=("query-id", "corpus-id", "score")))
 
 
 @pytest.fixture

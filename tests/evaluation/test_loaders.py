@@ -74,6 +74,7 @@ def test_a_missing_file_is_an_error_that_tells_where_to_get_it(tmp_path):
     [
         ("qrels.tsv", "b\t0\tD9:9\t1", "7: passage 'D9:9' is not in pool 'b'"),
         ("qrels.tsv", "b\t77\tD1:1\t1", "7: query '77' of pool 'b'"),
+        ("qrels.tsv", "b\t0\tD1:1", "7: 3 cells, not 4"),
         ("queries.jsonl", '{"pool": "b", "id": "0", "text": "x"}', "5: query '0' is twice in 'b'"),
         ("corpus.jsonl", '{"pool": "b", "id": "D1:1", "text": "x"}', "6: id 'D1:1' is twice"),
     ],

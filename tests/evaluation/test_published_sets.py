@@ -10,83 +10,8 @@ from ekphory.errors import DatasetError
 from ekphory_lab.evaluation.datasets import Passage
 from ekphory_lab.evaluation.loaders import load_questions
 
-HOTPOT = [
-    {
-        "_id": "5a8b",
-        "question": "Were Ann and Bob of the same country?",
-        "answer": "yes",
-        "type": "comparison",
-        "level": "hard",
-        "supporting_facts": [["Ann", 0], ["Bob", 0]],
-        "context": [
-            ["Ann", ["Ann was Dutch.", " She sang."]],
-            ["Bob", ["Bob was Dutch."]],
-            ["Cleo", ["Cleo was Greek."]],
-        ],
-    },
-    {
-        "_id": "5a8c",
-        "question": "Who sang?",
-        "answer": "Ann",
-        "type": "bridge",
-        "level": "easy",
-        "supporting_facts": [["Ann", 1]],
-        "context": [["Ann", ["Ann was Dutch.", " She sang."]], ["Dan", ["Dan was Danish."]]],
-    },
-]
-MUSIQUE = [
-    {
-        "id": "2hop__1_2",
-        "question": "Who is the spouse of the Green performer?",
-        "answer": "Miquette Giraudy",
-        "answer_aliases": ["Giraudy"],
-        "answerable": True,
-        "paragraphs": [
-            {"idx": 0, "title": "Green", "paragraph_text": "By Hillage.", "is_supporting": True},
-            {"idx": 1, "title": "Green", "paragraph_text": "A colour.", "is_supporting": False},
-        ],
-        "question_decomposition": [],
-    },
-    {
-        "id": "2hop__1_2",
-        "question": "Who is the spouse of the Blue performer?",
-        "answer": "Miquette Giraudy",
-        "answer_aliases": [],
-        "answerable": False,
-        "paragraphs": [],
-        "question_decomposition": [],
-    },
-]
-LONGMEMEVAL = [
-    {
-        "question_id": "e47b",
-        "question_type": "single-session-user",
-        "question": "How many boats have I got?",
-        "answer": 2,
-        "question_date": "2023/05/30 (Tue) 23:40",
-        "haystack_session_ids": ["s1", "s2"],
-        "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 10:00"],
-        "haystack_sessions": [
-            [
-                {"role": "user", "content": "I have two boats", "has_answer": True},
-                {"role": "assistant", "content": "Fine", "has_answer": False},
-            ],
-            [{"role": "user", "content": "It rains"}],
-        ],
-        "answer_session_ids": ["s1"],
-    },
-    {
-        "question_id": "e47c_abs",
-        "question_type": "single-session-user",
-        "question": "How many cars have I got?",
-        "answer": "You did not mention a car.",
-        "question_date": "2023/05/30 (Tue) 23:40",
-        "haystack_session_ids": ["s1"],
-        "haystack_dates": ["2023/05/20 (Sat) 02:21"],
-        "haystack_sessions": [[{"role": "user", "content": "I have two boats"}]],
-        "answer_session_ids": ["s1"],
-    },
-]
+PUBLISHED = SETS / "published"
+HOTPOT = json.loads((PUBLISHED / "hotpot_dev.json").read_text())
 
 
 @pytest.fixture
@@ -102,8 +27,8 @@ def write(tmp_path):
     return written
 
 
-def test_the_paragraphs_of_all_questions_of_hotpotqa_are_one_corpus(write):
-    dataset = load_questions(write("hotpot_dev.json", HOTPOT))
+def test_the_paragraphs_of_all_questions_of_hotpotqa_are_one_corpus():
+    dataset = load_questions(PUBLISHED / "hotpot_dev.json")
     assert dataset.name == "hotpot_dev"
     assert dataset.source.title == "HotpotQA (Yang et al., EMNLP 2018)"
     assert dataset.pools[""] == (
@@ -126,8 +51,8 @@ def test_2wikimultihopqa_has_the_same_form_and_its_own_source(write):
     assert [each.id for each in dataset.queries] == ["5a8c"]
 
 
-def test_musique_keeps_aliases_and_leaves_out_what_is_not_answerable(write):
-    dataset = load_questions(write("musique_full.jsonl", MUSIQUE))
+def test_musique_keeps_aliases_and_leaves_out_what_is_not_answerable():
+    dataset = load_questions(PUBLISHED / "musique_full.jsonl")
     (query,) = dataset.queries
     assert query.answers == ("Miquette Giraudy", "Giraudy")
     assert query.category == "2hop"
@@ -136,7 +61,7 @@ def test_musique_keeps_aliases_and_leaves_out_what_is_not_answerable(write):
 
 
 def test_a_question_of_longmemeval_searches_its_own_sessions(write):
-    dataset = load_questions(write("longmemeval_s.json", LONGMEMEVAL))
+    dataset = load_questions(PUBLISHED / "longmemeval_s.json")
     (query,) = dataset.queries
     assert query.answers == ("2",)
     assert query.at == datetime(2023, 5, 30, 23, 40, tzinfo=UTC)
@@ -150,8 +75,9 @@ def test_a_question_of_longmemeval_searches_its_own_sessions(write):
     )
     assert dataset.qrels == {("e47b", "e47b"): {"0:0": 1}}
     # Where no turn is marked, every turn of the sessions that answer counts.
-    del LONGMEMEVAL[0]["haystack_sessions"][0][0]["has_answer"]
-    dataset = load_questions(write("unmarked.json", LONGMEMEVAL))
+    questions = json.loads((PUBLISHED / "longmemeval_s.json").read_text())
+    del questions[0]["haystack_sessions"][0][0]["has_answer"]
+    dataset = load_questions(write("unmarked.json", questions))
     assert dataset.qrels == {("e47b", "e47b"): {"0:0": 1, "0:1": 1}}
 
 

@@ -69,13 +69,6 @@ def test_memories_that_were_superseded_though_nothing_changes_them_are_counted(m
     assert (report.memories, report.superseded) == (4, 1)
 
 
-def test_a_line_without_questions_is_refused_with_its_place(tmp_path):
-    file = tmp_path / "scenarios.jsonl"
-    file.write_text(json.dumps({"id": "home", "memories": []}) + "\n")
-    with pytest.raises(DatasetError, match=r"scenarios\.jsonl:1: is not a scenario"):
-        read_state_scenarios(file)
-
-
 def test_an_answer_of_a_held_back_scenario_stands_above_what_it_supersedes():
     for scenario in held_back_scenarios():
         keys = {memory["id"] for memory in scenario.memories}

@@ -4,6 +4,7 @@ import pytest
 from tests.evaluation.conftest import SETS
 
 from ekphory.errors import DatasetError
+from ekphory_lab.evaluation.runner import silent
 from ekphory_lab.evaluation.stated_probabilities import (
     AskedScope,
     dataset_scopes,
@@ -11,10 +12,6 @@ from ekphory_lab.evaluation.stated_probabilities import (
     measure_probabilities,
     statement_scopes,
 )
-
-
-def silent(activity, done, total):
-    del activity, done, total
 
 
 def test_a_hundred_persons_are_asked_a_thousand_questions_that_their_memories_answer():
@@ -53,7 +50,7 @@ def test_said_and_right_are_means_over_the_questions_that_have_an_answer():
 
 def test_a_folder_of_sets_is_read_by_their_form(tmp_path):
     found = known_sets(SETS)
-    assert list(found) == ["2wiki", "chats", "documents", "locomo", "pets"]
+    assert list(found) == ["2wiki", "boats", "chats", "documents", "locomo", "pets", "town"]
     first, second = dataset_scopes(found["chats"])
     assert len(first.questions) == 2
     assert second.questions == {"Who moved to Lisbon?": frozenset({"D1:1"})}

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from ekphory.retrieval.gate import GateThresholds, gate_feature
 from ekphory.testing import HashEmbedder, OverlapReranker
 from ekphory.types import to_plain_data
+from ekphory_lab.evaluation.options import RerankOptions
 from ekphory_lab.evaluation.reranking.benchmark import (
     GateCases,
-    RerankOptions,
+    RerankRun,
     auroc,
     calibration_error,
     gate_cases,
@@ -20,7 +21,6 @@ from ekphory_lab.evaluation.reranking.benchmark import (
     passes,
     precision_threshold,
     reliability,
-    run_benchmark,
 )
 from ekphory_lab.evaluation.reranking.candidates import Judge, load_contenders, model_contender
 from ekphory_lab.evaluation.reranking.questions import load_dialogue_set, load_language_set
@@ -42,8 +42,10 @@ def report(dataset):
     pools = {queries[0].pool: whole.dataset.pools[queries[0].pool]}
     dialogue = replace(whole, dataset=replace(whole.dataset, queries=queries, pools=pools))
     contenders = load_contenders(["bm25", "overlap"], load=lambda _: OverlapReranker())
-    options = RerankOptions(embedder=HashEmbedder(dimension=64), top=3)
-    *_, last = run_benchmark([dataset], dialogue, load_language_set(), contenders, options)
+    run = RerankRun(
+        asked=RerankOptions(top=3), contenders=contenders, embedder=HashEmbedder(dimension=64)
+    )
+    *_, last = run.measure([dataset], dialogue, load_language_set())
     return last
 
 
@@ -72,7 +74,7 @@ def test_the_report_is_written_as_json_and_as_markdown_with_pictures(report, tmp
         assert f"## {table.title}" in text
         assert {len(row) for row in table.rows} <= {len(table.header)}
     # Published rows stand beside LoCoMo alone.
-    assert next(set_tables(report.sets[0])).note == ""
+    assert "Published" not in next(set_tables(report.sets[0])).note
     assert published_rows("realtalk") == {}
     assert published_rows("locomo_dev")["MemReranker-4B"]["MAP"] == 0.737
 

@@ -124,52 +124,38 @@ def tiny_onnx(tmp_path_factory):
     return OnnxReranker(write_overlap_reranker(tmp_path_factory.mktemp("tiny")))
 
 
-class TestOverlapReranker(RerankerContract, LargeInputRerankerContract):
+BUNDLED = ("ekphory-rerank-small", "ekphory-rerank-tiny")
+
+
+@pytest.fixture
+def contender(request, tiny_onnx):
+    own = {
+        "overlap": OverlapReranker(),
+        "bm25": Bm25Reranker(["Ann: The ferry leaves from the pier.", "Ben: I had soup."]),
+        "onnx": tiny_onnx,
+    }
+    return own.get(request.param) or bundled_reranker(request.param)
+
+
+class Contenders:
     @pytest.fixture
-    def reranker(self):
-        return OverlapReranker()
+    def reranker(self, contender):
+        return contender
 
 
-class Bm25:
-    @pytest.fixture
-    def reranker(self):
-        return Bm25Reranker(["Ann: The ferry leaves from the pier.", "Ben: I had soup."])
-
-
-class Onnx:
-    @pytest.fixture
-    def reranker(self, tiny_onnx):
-        return tiny_onnx
-
-
-class Bundled:
-    @pytest.fixture(params=["ekphory-rerank-small", "ekphory-rerank-tiny"])
-    def reranker(self, request):
-        return bundled_reranker(request.param)
-
-
-class TestBm25Reranker(Bm25, RerankerContract):
+@pytest.mark.parametrize("contender", ["overlap", "bm25", "onnx", *BUNDLED], indirect=True)
+class TestContender(Contenders, RerankerContract):
     pass
 
 
-class TestOnnxReranker(Onnx, RerankerContract):
-    pass
-
-
-class TestBundledReranker(Bundled, RerankerContract):
-    pass
-
-
-@pytest.mark.slow
-class TestBm25RerankerWithMuch(Bm25, LargeInputRerankerContract):
-    pass
-
-
-@pytest.mark.slow
-class TestOnnxRerankerWithMuch(Onnx, LargeInputRerankerContract):
-    pass
-
-
-@pytest.mark.long
-class TestBundledRerankerWithMuch(Bundled, LargeInputRerankerContract):
+@pytest.mark.parametrize(
+    "contender",
+    [
+        "overlap",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("bm25", "onnx")),
+        *(pytest.param(name, marks=pytest.mark.long) for name in BUNDLED),
+    ],
+    indirect=True,
+)
+class TestContenderWithMuch(Contenders, LargeInputRerankerContract):
     pass

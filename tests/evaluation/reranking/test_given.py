@@ -7,7 +7,8 @@ import pytest
 
 from ekphory.errors import DatasetError
 from ekphory.testing import HashEmbedder
-from ekphory_lab.evaluation.reranking.benchmark import RerankOptions, _candidates
+from ekphory_lab.evaluation.options import RerankOptions
+from ekphory_lab.evaluation.reranking.benchmark import RerankRun
 from ekphory_lab.evaluation.reranking.candidates import given_candidates, read_given
 
 
@@ -44,8 +45,10 @@ def test_the_order_given_is_the_first_stage_and_the_report_names_the_file(datase
     assert found.identity.embedder == "bge-m3.jsonl (given)"
     assert found.identity.top == 2
     # The benchmark takes them in the place of its own.
-    options = RerankOptions(embedder=HashEmbedder(dimension=64), top=2, candidates=file)
-    assert _candidates(dataset, options) == found
+    run = RerankRun(
+        asked=RerankOptions(top=2, candidates=file), contenders=(), embedder=HashEmbedder()
+    )
+    assert run.candidates_for(dataset) == found
 
 
 def test_a_reranker_reads_the_turns_around_each_passage(dataset, rows, tmp_path):

@@ -10,59 +10,24 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ekphory.errors import InvalidInput, MissingExtra
+from ekphory.errors import MissingExtra
 from ekphory_lab.bench import measure
-from ekphory_lab.bench.generate import TURNS, BenchQuery
-from ekphory_lab.bench.run import Told, describe_machine, plain
-from ekphory_lab.evaluation.tables import ReportTable
+from ekphory_lab.bench.generate import BATCH, BenchQuery, Corpus
+from ekphory_lab.bench.options import TURNS, ClusterOptions, name_embedder
+from ekphory_lab.bench.run import Told
+from ekphory_lab.evaluation.tables import NOTHING, ReportTable, records_table
 
 _BUCKET = "bench"
-_BATCH = 256
 _MILLION = 1_000_000
 _WHILE_LEASED = 20
 _PACKAGES = ("moto", "boto3", "obstore", "lance")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterBenchOptions:
-    """What to measure.
-
-    Attributes:
-        n: Memories in the store.
-        projects: How many projects they are spread over.
-        shards: Of the store.
-        queries: Warm searches of each kind; there is a cold one for every project.
-        commits: Memories written one by one.
-        delay: Milliseconds that every request to the object storage takes longer.
-        k: Hits asked for.
-        seed: Decides every memory and question.
-        embedder: Its name, as `ekphory bench` takes it.
-    """
-
-    n: int = 20_000
-    projects: int = 20
-    shards: int = 4
-    queries: int = 100
-    commits: int = 50
-    delay: float = 30.0
-    k: int = 10
-    seed: int = 7
-    embedder: str = "bundled"
-
-    def __post_init__(self) -> None:
-        for name in ("shards", "queries", "commits", "k"):
-            if getattr(self, name) < 1:
-                raise InvalidInput(name, getattr(self, name), "measures nothing", "Give 1 or more")
-        if self.n < TURNS * self.projects or self.projects < 2:
-            remedy = f"Give 2 projects or more, and {TURNS} memories for each"
-            raise InvalidInput("n", self.n, f"is little for {self.projects} projects", remedy)
 
 
 # Object storage that counts and takes its time.
@@ -81,6 +46,10 @@ class Traffic:
     sent: int = 0
     received: int = 0
 
+    def copy(self) -> Traffic:
+        """Return what came so far, as it is now."""
+        return replace(self)
+
     def since(self, before: Traffic) -> Traffic:
         """Return what came since an earlier copy."""
         return Traffic(
@@ -88,10 +57,6 @@ class Traffic:
             self.sent - before.sent,
             self.received - before.received,
         )
-
-    def copy(self) -> Traffic:
-        """Return what came so far, as it is now."""
-        return Traffic(self.requests, self.sent, self.received)
 
 
 def _count(application: Callable[..., Iterable[bytes]], traffic: Traffic, delay: float) -> Any:  # noqa: ANN401  WSGI
@@ -251,7 +216,7 @@ def _mean(values: Sequence[float]) -> float:
 # The whole run.
 
 
-def run_cluster_bench(options: ClusterBenchOptions, *, on_progress: Told) -> ClusterBenchReport:
+def run_cluster_bench(options: ClusterOptions, *, on_progress: Told) -> ClusterBenchReport:
     """Measure what a store of shards costs.
 
     Args:
@@ -259,9 +224,11 @@ def run_cluster_bench(options: ClusterBenchOptions, *, on_progress: Told) -> Clu
         on_progress: Told in words what is being done.
 
     Raises:
+        InvalidInput: Nothing would be measured.
         MissingExtra: What a cluster or its object storage needs is not installed.
         BenchError: A measuring process failed.
     """
+    options.check()
     began, described = time.perf_counter(), measure.machine()
     with (
         object_storage(delay=options.delay / 1000) as traffic,
@@ -275,7 +242,7 @@ def run_cluster_bench(options: ClusterBenchOptions, *, on_progress: Told) -> Clu
     return ClusterBenchReport(
         machine=described,
         versions=measure.versions(),
-        options=plain(options),
+        options=asdict(options) | {"embedder": name_embedder(options.embedder)},
         cpu_write={**written, "rest": round(rest, 1)},
         cpu_search={
             "all": warm.cpu,
@@ -291,7 +258,7 @@ def run_cluster_bench(options: ClusterBenchOptions, *, on_progress: Told) -> Clu
 class _Run:
     """One run, phase by phase, each in a fresh process."""
 
-    options: ClusterBenchOptions
+    options: ClusterOptions
     traffic: Traffic
     logs: Path
     on_progress: Told
@@ -303,7 +270,7 @@ class _Run:
         setup = measure.Setup(
             directory=f"s3://{_BUCKET}/store",
             pool=str(self.logs),
-            embedder=options.embedder,
+            embedder=name_embedder(options.embedder),
             seed=options.seed,
             scopes=options.projects,
             org="bench",
@@ -323,7 +290,7 @@ class _Run:
         with self._worker("writing") as worker:
             worker.call("make", {"shards": self.options.shards})
             # Each project gets batches of a good size.
-            step = _BATCH * self.options.projects
+            step = BATCH * self.options.projects
             calls = _Calls(worker, self.traffic)
             for start in range(0, self.options.n, step):
                 calls.call("write", {"start": start, "stop": min(start + step, self.options.n)})
@@ -341,14 +308,14 @@ class _Run:
             cold, warm = _Calls(worker, self.traffic), _Calls(worker, self.traffic)
             half = len(first) // 2
             for query in first[:half]:
-                cold.call("search", self._asked(query))
+                cold.call("search", query.asked(self.options.k))
             # What is loaded once is there by now: further projects cost only themselves.
             halfway = worker.call("size", {})
             for query in first[half:]:
-                cold.call("search", self._asked(query))
+                cold.call("search", query.asked(self.options.k))
             after = worker.call("size", {})
             for query in others:
-                warm.call("search", self._asked(query))
+                warm.call("search", query.asked(self.options.k))
         million = _MILLION / self.options.n
         held = None
         if after["resident"] is not None:
@@ -364,13 +331,18 @@ class _Run:
     def commit(self) -> dict[str, Any]:
         """Write single memories into one project, and search it meanwhile."""
         _, others = self._questions()
+        # Memories that are not written yet, each of another session, all of one project.
+        start = -(-self.options.n // TURNS) * TURNS
+        step = TURNS * self.options.projects
+        places = range(start, start + (1 + self.options.commits) * step, step)
+        project = f"project-{start // TURNS % self.options.projects:02d}"
         with self._worker("single commits") as worker:
             first, further = _Calls(worker, self.traffic), _Calls(worker, self.traffic)
             warm = _Calls(worker, self.traffic)
-            for place in self._places_of_one_project(1 + self.options.commits):
+            for place in places:
                 calls = further if first.answers else first
                 calls.call("write", {"start": place, "stop": place + 1})
-            asked = [{**self._asked(each), "project": self._project(place)} for each in others]
+            asked = [{**each.asked(self.options.k), "project": project} for each in others]
             worker.call("search", asked[0])
             # Within the seconds for which the last write's lease is good.
             for query in asked[1 : 1 + _WHILE_LEASED]:
@@ -381,58 +353,22 @@ class _Run:
             "warm_writer": warm.cost(),
         }
 
-    def _places_of_one_project(self, count: int) -> range:
-        """Return the numbers of memories that are not written yet, each of another session."""
-        start = -(-self.options.n // TURNS) * TURNS
-        step = TURNS * self.options.projects
-        return range(start, start + count * step, step)
-
-    def _project(self, place: int) -> str:
-        return f"project-{place // TURNS % self.options.projects:02d}"
-
     def _questions(self) -> tuple[list[BenchQuery], list[BenchQuery]]:
         """Return a question for each project, and others."""
-        corpus = measure.Setup(
-            directory="",
-            pool="",
-            embedder="",
-            seed=self.options.seed,
-            scopes=self.options.projects,
-        ).corpus
-        wanted = self.options.queries + 8 * self.options.projects
-        first: dict[str, BenchQuery] = {}
-        others: list[BenchQuery] = []
-        for query in corpus.queries(wanted, rows=self.options.n):
-            if first.setdefault(query.project, query) is not query:
-                others.append(query)
-        return list(first.values()), others[: self.options.queries]
-
-    def _asked(self, query: BenchQuery) -> dict[str, str | int]:
-        return {"text": query.text, "project": query.project, "k": self.options.k}
+        corpus = Corpus(seed=self.options.seed, scopes=self.options.projects)
+        return corpus.cold_and_warm(self.options.queries, rows=self.options.n)
 
 
 # The report for people.
 
-_ROWS = ("first_commit", "commit", "cold", "warm", "warm_writer")
-
 
 def cluster_table(report: ClusterBenchReport) -> ReportTable:
     """Show what each kind of call costs."""
-    costs: list[tuple[str, Cost]] = [(name, getattr(report, name)) for name in _ROWS]
-    return ReportTable(
-        title=f"{report.options['n']:,} memories in {report.options['projects']} projects",
-        header=("", "requests", "KiB sent", "KiB read", "p50 ms", "p95 ms", "CPU ms"),
-        rows=tuple(
-            (
-                name.replace("_", " "),
-                f"{cost.requests:.1f}",
-                f"{cost.sent / 1024:.1f}",
-                f"{cost.received / 1024:.1f}",
-                f"{cost.p50:.0f}",
-                f"{cost.p95:.0f}",
-                f"{cost.cpu:.1f}",
-            )
-            for name, cost in costs
+    return records_table(
+        f"{report.options['n']:,} memories in {report.options['projects']} projects",
+        (
+            {"": name.replace("_", " ")} | asdict(getattr(report, name))
+            for name in ("first_commit", "commit", "cold", "warm", "warm_writer")
         ),
     )
 
@@ -440,12 +376,11 @@ def cluster_table(report: ClusterBenchReport) -> ReportTable:
 def cluster_findings(report: ClusterBenchReport) -> list[str]:
     """Say what a million memories and 1,000 searches cost, in lines."""
     million, write, search = report.a_million, report.cpu_write, report.cpu_search
-    held = "-" if million["held"] is None else f"{million['held'] / 2**30:.2f} GiB"
+    held = NOTHING if million["held"] is None else f"{million['held'] / 2**30:.2f} GiB"
     return [
         f"a million memories, extrapolated from {report.options['n']:,}: "
         f"{(million['stored'] or 0) / 2**30:.2f} GiB stored, {held} held in memory, "
         f"{write['all']:,.0f} CPU seconds to write ({write['embedder']:,.0f} of the embedder)",
         f"1,000 warm searches: {search['all']:.1f} CPU seconds "
         f"({search['embedder']:.1f} of the embedder)",
-        describe_machine(report.machine),
     ]

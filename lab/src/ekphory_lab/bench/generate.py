@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel, FloatMatrix
+from ekphory_lab.bench.options import TURNS
 
 # The words of generated memories: hand-written topics, and coined names without end.
 
@@ -125,9 +126,6 @@ def _ranked(words: str) -> Ranked:
 # and places, so that vectors form clusters within clusters, as real conversations do. A memory has
 # 38 tokens of the bundled model on average, its producer included: what LoCoMo's turns have.
 
-TURNS = 25
-"""Memories in a session."""
-
 _FIRST_SESSION = datetime(2025, 1, 6, 8, 0, tzinfo=UTC)
 _BETWEEN_SESSIONS = timedelta(minutes=4)
 _BETWEEN_TURNS = timedelta(seconds=70)
@@ -137,6 +135,7 @@ _MOST_WORDS = 70
 _FOCUS = 0.7
 _OFF_TOPIC = 0.08
 _QUERY_WORDS = range(5, 13)
+_SPARE_QUERIES = 8
 _POOLS = ("agent_memory", "agent_tools", "agent_mistakes", "shared_knowledge")
 _POOL_SHARES = (0.8, 0.08, 0.04, 0.08)
 _CHANNELS = ("chat", "mail", "meeting")
@@ -154,6 +153,10 @@ class BenchQuery:
 
     text: str
     project: str
+
+    def asked(self, k: int) -> dict[str, str | int]:
+        """Return what a measuring process is told."""
+        return {"text": self.text, "project": self.project, "k": k}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +196,16 @@ class Corpus:
             text = _Session(self.seed, number).question(source)
             found.setdefault(text, BenchQuery(text, self.project(number)))
         return list(found.values())
+
+    def cold_and_warm(self, count: int, *, rows: int) -> tuple[list[BenchQuery], list[BenchQuery]]:
+        """Return a question for each scope that holds something, and `count` others."""
+        scopes = min(self.scopes, max(1, rows // TURNS))
+        first: dict[str, BenchQuery] = {}
+        others: list[BenchQuery] = []
+        for query in self.queries(scopes * _SPARE_QUERIES + count, rows=rows):
+            if first.setdefault(query.project, query) is not query:
+                others.append(query)
+        return list(first.values()), others[:count]
 
     def _session(self, number: int) -> Iterator[dict[str, object]]:
         session = _Session(self.seed, number)

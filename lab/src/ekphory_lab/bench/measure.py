@@ -13,9 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal, Protocol
-
-import numpy as np
+from typing import Any, Protocol
 
 from ekphory.config import read_settings
 from ekphory.errors import EkphoryError, InvalidInput
@@ -23,6 +21,7 @@ from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_configured_embedder, load_embedder
 from ekphory.threads import count_usable_cores
 from ekphory_lab.bench.generate import Corpus
+from ekphory_lab.evaluation.metrics import Latency
 
 # On what machine, and with what versions, something was measured.
 
@@ -70,72 +69,6 @@ def _field(path: Path, name: str) -> str | None:
     return None
 
 
-# What to measure.
-
-Beside = Literal["lancedb", "nothing"]
-_STEPS = (1_000, 10_000, 100_000, 1_000_000)
-_FEWEST_ROWS = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreOptions:
-    """How stores are filled.
-
-    Attributes:
-        n: Memories in the largest store.
-        scopes: Layouts, each by its number of projects.
-        k: Hits asked for.
-        seed: Decides every memory and every question.
-        embedder: What `ekphory.models.loading.load_embedder` takes, or `package.module:name` of
-            something that makes an `EmbeddingModel`.
-        embedded: Memories that are really embedded; beyond, their vectors are reused with noise.
-        cache: Where vectors are kept; None for the user's cache.
-        keep: Where the stores are written and kept; None for a temporary directory.
-    """
-
-    n: int = 100_000
-    scopes: tuple[int, ...] = (50, 1)
-    k: int = 10
-    seed: int = 7
-    embedder: str = "bundled"
-    embedded: int = 100_000
-    cache: Path | None = None
-    keep: Path | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("n", "embedded"):
-            if getattr(self, name) < _FEWEST_ROWS:
-                raise InvalidInput(
-                    name, getattr(self, name), "tells nothing", f"Give {_FEWEST_ROWS} or more"
-                )
-        for name, value in asdict(self).items():
-            if isinstance(value, int | float) and name != "seed" and value <= 0:
-                raise InvalidInput(name, value, "measures nothing", "Give 1 or more")
-        if not self.scopes or min(self.scopes) < 1:
-            raise InvalidInput("scopes", self.scopes, "no layout", "Give 1, or 50, or both")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchOptions(StoreOptions):
-    """What to measure of stores; the smaller ones on the way to `n` are 1,000, 10,000, ….
-
-    Attributes:
-        queries: Warm searches measured for each store.
-        batches: Batches of 256 written with the model, into each store.
-        single_adds: Memories added one by one, into each store.
-        beside: What is measured in turn with ekphory, on the same memories.
-    """
-
-    queries: int = 200
-    batches: int = 10
-    single_adds: int = 100
-    beside: Beside = "lancedb"
-
-    def sizes(self) -> list[int]:
-        """Return the sizes at which each layout is measured, ascending."""
-        return [step for step in _STEPS if step < self.n] + [self.n]
-
-
 # What a measuring process is told when it starts.
 
 _OBJECT = re.compile(r"[A-Za-z_]\w+(\.\w+)*:[A-Za-z_]\w*")
@@ -148,7 +81,8 @@ class Setup:
     Attributes:
         directory: Where its store is, or is to be.
         pool: Directory of the vectors that are there already.
-        embedder: As in `StoreOptions`.
+        embedder: What `ekphory.models.loading.load_embedder` takes, or `package.module:name` of
+            something that makes an `EmbeddingModel`.
         seed, scopes: Of the corpus.
         org: The organisation that the store's projects belong to; None for none.
     """
@@ -198,47 +132,22 @@ def load(name: str) -> EmbeddingModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
-    """How long one kind of call took, in milliseconds."""
-
-    p50: float
-    p95: float
-    count: int
-
-    @classmethod
-    def of(cls, milliseconds: Sequence[float]) -> Latency:
-        """Summarise at least one sample."""
-        p50, p95 = np.percentile(milliseconds, [50, 95])
-        return cls(round(float(p50), 3), round(float(p95), 3), len(milliseconds))
-
-
-@dataclass(frozen=True, slots=True)
 class WriteSpeed:
     """How fast batches of 256 became durable.
 
     Attributes:
         rows: How many were written.
         per_second: With upkeep (merging files), without building the vector index.
-        upkeep_seconds: Of that, upkeep.
-        index_seconds: Building vector indexes, beside.
     """
 
     rows: int
     per_second: float
-    upkeep_seconds: float
-    index_seconds: float
 
     @classmethod
     def of(cls, stretches: Sequence[Mapping[str, Any]]) -> WriteSpeed:
         """Return the speed of all stretches together."""
-        names = ("rows", "seconds", "upkeep_seconds", "index_seconds")
-        sums = {name: sum(each[name] for each in stretches) for name in names}
-        return cls(
-            rows=sums["rows"],
-            per_second=round(sums["rows"] / (sums["seconds"] + sums["upkeep_seconds"]), 1),
-            upkeep_seconds=round(sums["upkeep_seconds"], 2),
-            index_seconds=round(sums["index_seconds"], 2),
-        )
+        rows, seconds = (sum(each[name] for each in stretches) for name in ("rows", "seconds"))
+        return cls(rows, round(rows / seconds, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +156,6 @@ class SystemReport:
 
     Attributes:
         name: `ekphory` or `lancedb`.
-        fill: Writing with vectors that were there already.
         write: Writing with the model.
         add: One memory a call, with the model.
         cold: First search of a scope in a fresh process whose model is loaded.
@@ -255,15 +163,11 @@ class SystemReport:
         stages: Warm time by stage.
         recall: Share of the exact nearest that the dense arm finds, by k.
         short: Searches that gave fewer hits than the scope could, for k of 10, 100 and 1,000.
-        index_seconds: Waited for the vector index after the last write; None where none is due.
-        index_rows: Rows that the vector index covers.
         bytes: On disk.
         peak_bytes: Most memory of the process, by phase; empty where it cannot be read.
-        fragments, versions: Data files and versions kept when searches begin, where known.
     """
 
     name: str
-    fill: WriteSpeed
     write: WriteSpeed
     add: Latency
     cold: Latency
@@ -271,12 +175,8 @@ class SystemReport:
     stages: Mapping[str, Latency]
     recall: Mapping[str, float]
     short: int | None
-    index_seconds: float | None
-    index_rows: int | None
     bytes: int
     peak_bytes: Mapping[str, int]
-    fragments: int | None = None
-    versions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,29 +195,11 @@ class SizeReport:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddingSpeed:
-    """The model alone.
-
-    Attributes:
-        embedder: Its identity.
-        texts_per_second: Passages in batches of 256.
-        query: One query.
-        peak_bytes: Most memory of a process that only embeds.
-    """
-
-    embedder: str
-    texts_per_second: float
-    query: Latency
-    peak_bytes: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class BenchReport:
     """Everything that one run measured.
 
     Attributes:
         machine, versions, options: Under what conditions.
-        embedding: The model alone.
         sizes: By layout, ascending.
         seconds: How long it all took.
     """
@@ -325,7 +207,6 @@ class BenchReport:
     machine: Mapping[str, str | int | float]
     versions: Mapping[str, str]
     options: Mapping[str, Any]
-    embedding: EmbeddingSpeed
     sizes: tuple[SizeReport, ...]
     seconds: float
 

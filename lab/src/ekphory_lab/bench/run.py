@@ -7,21 +7,22 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from platformdirs import user_cache_path
 
-from ekphory.errors import InvalidInput
 from ekphory_lab.bench import measure
-from ekphory_lab.bench.generate import BATCH, TURNS, BenchQuery, Corpus
-from ekphory_lab.evaluation.tables import ReportTable
+from ekphory_lab.bench.generate import BATCH
+from ekphory_lab.bench.options import BenchOptions, StoreOptions, name_embedder
+from ekphory_lab.evaluation.metrics import Latency
+from ekphory_lab.evaluation.tables import NOTHING, ReportTable, records_table
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
+    from ekphory_lab.bench.cluster import ClusterBenchReport
+    from ekphory_lab.bench.serving import ServingReport
 
 # Measures systems side by side on stores that grow: fill, search, compare, add, then fill on.
 
@@ -30,12 +31,18 @@ Told = Callable[[str], None]
 
 Found = dict[str, dict[str, Any]]
 """What is known so far of each system at one size, as `SystemReport` has it."""
+Workers = Mapping[str, measure.Worker]
+"""The measuring process of each system."""
+Answers = dict[str, list[dict[str, Any]]]
+"""What each system's process answered."""
 
 PRODUCT = "ekphory"
 SYSTEMS = (PRODUCT, "lancedb")
 _CHUNK = 10 * BATCH
 _RECALL_QUERIES = 50
-_SPARE_QUERIES = 8
+_WRITTEN_WITH_MODEL = (5 * BATCH, 5 * BATCH)
+"""Memories that each system writes with the model, turn by turn."""
+_SINGLE_ADDS = 100
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,7 +53,8 @@ class Layout:
     phase has fresh processes, so that their peak memory is that phase's.
 
     Attributes:
-        options: What to measure.
+        queries: Warm searches of each store.
+        k: Hits asked for.
         setup: Where the stores are, each with its system's name behind it.
         systems: Their names, ekphory first.
         launch: How measuring processes are started.
@@ -54,7 +62,8 @@ class Layout:
         written: How many memories each store has.
     """
 
-    options: measure.BenchOptions
+    queries: int
+    k: int
     setup: measure.Setup
     systems: Sequence[str]
     launch: measure.Launcher
@@ -67,7 +76,6 @@ class Layout:
         self._fill(size, found)
         rows = self.written
         self._search(found)
-        self._compare_recall(found)
         self._add(found)
         systems = tuple(
             measure.SystemReport(name=name, **figures) for name, figures in found.items()
@@ -75,20 +83,12 @@ class Layout:
         return measure.SizeReport(rows, self.setup.scopes, systems)
 
     def _fill(self, size: int, found: Found) -> None:
-        workers = self._workers()
-        starts = range(self.written, size, _CHUNK)
-        self._write("fill", [min(_CHUNK, size - start) for start in starts], workers, found)
-        for name, worker in workers.items():
-            self._tell(f"waiting for the indexes of {name}")
-            answer = worker.call("index", {"rows": self.written})
-            _note_peak(found[name], "fill", answer)
-            found[name] |= {
-                "index_seconds": answer["seconds"],
-                "index_rows": answer["rows"],
-                "fragments": answer.get("fragments"),
-                "versions": answer.get("versions"),
-            }
-        _end(workers)
+        with self._workers() as workers:
+            starts = range(self.written, size, _CHUNK)
+            self._write("fill", [min(_CHUNK, size - start) for start in starts], workers, found)
+            for name, worker in workers.items():
+                self._tell(f"waiting for the indexes of {name}")
+                _note_peak(found[name], "fill", worker.call("index", {"rows": self.written}))
         for name in workers:
             found[name]["bytes"] = bytes_below(Path(self._at(name).directory))
 
@@ -96,10 +96,10 @@ class Layout:
         self,
         phase: Literal["fill", "write"],
         sizes: Sequence[int],
-        workers: Mapping[str, measure.Worker],
+        workers: Workers,
         found: Found,
-    ) -> None:
-        answers: dict[str, list[dict[str, Any]]] = {name: [] for name in workers}
+    ) -> Answers:
+        answers: Answers = {name: [] for name in workers}
         for turn, rows in enumerate(sizes):
             stretch = {"start": self.written, "stop": self.written + rows}
             for name, worker in _in_turn(workers, turn):
@@ -107,71 +107,54 @@ class Layout:
                 _note_peak(found[name], phase, answers[name][-1])
             self.written = stretch["stop"]
             self._tell("written")
-        for name, stretches in answers.items():
-            found[name][phase] = measure.WriteSpeed.of(stretches)
+        return answers
 
     def _search(self, found: Found) -> None:
-        workers = self._workers()
-        _load_models(workers)
-        cold, warm = self._queries()
-        for name, worker in workers.items():
-            self._tell(f"{len(cold)} cold searches of {name}")
-            first = [worker.call("search", self._asked(query)) for query in cold]
-            found[name]["cold"] = _latency(first)
-        self._tell(f"{len(warm)} warm searches of each system")
-        answers: dict[str, list[dict[str, Any]]] = {name: [] for name in workers}
-        for place, query in enumerate(warm):
-            for name, worker in _in_turn(workers, place):
-                answers[name].append(worker.call("search", self._asked(query)))
-        for name, given in answers.items():
-            _note_peak(found[name], "search", given[-1])
-            found[name] |= {"warm": _latency(given), "stages": _stages(given)}
-        _end(workers)
-
-    def _compare_recall(self, found: Found) -> None:
-        _, warm = self._queries()
-        queries = [self._asked(query) for query in warm[:_RECALL_QUERIES]]
+        cold, warm = (
+            [query.asked(self.k) for query in queries]
+            for queries in self.setup.corpus.cold_and_warm(self.queries, rows=self.written)
+        )
+        with self._workers() as workers:
+            _load_models(workers)
+            for name, worker in workers.items():
+                self._tell(f"{len(cold)} cold searches of {name}")
+                found[name]["cold"] = _latency([worker.call("search", each) for each in cold])
+            self._tell(f"{len(warm)} warm searches of each system")
+            answers: Answers = {name: [] for name in workers}
+            for place, query in enumerate(warm):
+                for name, worker in _in_turn(workers, place):
+                    answers[name].append(worker.call("search", query))
+            for name, given in answers.items():
+                _note_peak(found[name], "search", given[-1])
+                found[name] |= {"warm": _latency(given), "stages": _stages(given)}
         for name in self.systems:
             self._tell(f"recall of {name}")
-            worker = self.launch(name, self._at(name))
-            answer = worker.call("recall", {"queries": queries})
+            with self._workers([name]) as workers:
+                answer = workers[name].call("recall", {"queries": warm[:_RECALL_QUERIES]})
             found[name] |= {"recall": answer["recall"], "short": answer["short"]}
-            _end({name: worker})
 
     def _add(self, found: Found) -> None:
-        workers = self._workers()
-        _load_models(workers)
-        self._tell("batches and single memories with the model")
-        sizes = [part * BATCH for part in _halves(self.options.batches)]
-        self._write("write", sizes, workers, found)
-        taken: dict[str, list[float]] = {name: [] for name in workers}
-        for turn in range(self.options.single_adds):
-            stretch = {"start": self.written, "stop": self.written + 1}
-            for name, worker in _in_turn(workers, turn):
-                taken[name] += worker.call("add", stretch)["milliseconds"]
-            self.written += 1
-        for name, milliseconds in taken.items():
-            found[name]["add"] = measure.Latency.of(milliseconds)
-        _end(workers)
+        with self._workers() as workers:
+            _load_models(workers)
+            self._tell("batches and single memories with the model")
+            written = self._write("write", _WRITTEN_WITH_MODEL, workers, found)
+            taken: dict[str, list[float]] = {name: [] for name in workers}
+            for turn in range(_SINGLE_ADDS):
+                stretch = {"start": self.written, "stop": self.written + 1}
+                for name, worker in _in_turn(workers, turn):
+                    taken[name] += worker.call("add", stretch)["milliseconds"]
+                self.written += 1
+        for name in workers:
+            found[name]["write"] = measure.WriteSpeed.of(written[name])
+            found[name]["add"] = Latency.of(taken[name])
 
-    def _queries(self) -> tuple[list[BenchQuery], list[BenchQuery]]:
-        """One question for each scope that holds something, and as many others as asked for."""
-        scopes = min(self.setup.scopes, max(1, self.written // TURNS))
-        wanted = scopes * _SPARE_QUERIES + self.options.queries
-        first: dict[str, BenchQuery] = {}
-        others: list[BenchQuery] = []
-        for query in self.setup.corpus.queries(wanted, rows=self.written):
-            if query.project in first:
-                others.append(query)
-            else:
-                first[query.project] = query
-        return list(first.values()), others[: self.options.queries]
-
-    def _asked(self, query: BenchQuery) -> dict[str, str | int]:
-        return {"text": query.text, "project": query.project, "k": self.options.k}
-
-    def _workers(self) -> dict[str, measure.Worker]:
-        return {name: self.launch(name, self._at(name)) for name in self.systems}
+    @contextmanager
+    def _workers(self, names: Sequence[str] = ()) -> Iterator[Workers]:
+        workers = {name: self.launch(name, self._at(name)) for name in names or self.systems}
+        yield workers
+        for worker in workers.values():
+            worker.call("close", {})
+            worker.end()
 
     def _at(self, name: str) -> measure.Setup:
         return replace(self.setup, directory=f"{self.setup.directory}-{name}")
@@ -196,40 +179,28 @@ def _note_peak(figures: dict[str, Any], phase: str, answer: Mapping[str, Any]) -
         figures["peak_bytes"][phase] = answer["peak_bytes"]
 
 
-def _latency(answers: Sequence[Mapping[str, Any]]) -> measure.Latency:
-    return measure.Latency.of([answer["milliseconds"] for answer in answers])
+def _latency(answers: Sequence[Mapping[str, Any]]) -> Latency:
+    return Latency.of([answer["milliseconds"] for answer in answers])
 
 
-def _stages(answers: Sequence[Mapping[str, Any]]) -> dict[str, measure.Latency]:
+def _stages(answers: Sequence[Mapping[str, Any]]) -> dict[str, Latency]:
     taken: dict[str, list[float]] = {}
     for answer in answers:
         for stage, milliseconds in answer["stages"].items():
             taken.setdefault(stage, []).append(milliseconds)
-    return {stage: measure.Latency.of(each) for stage, each in taken.items()}
+    return {stage: Latency.of(each) for stage, each in taken.items()}
 
 
-def _in_turn(
-    workers: Mapping[str, measure.Worker], turn: int
-) -> Iterator[tuple[str, measure.Worker]]:
+def _in_turn(workers: Workers, turn: int) -> Iterator[tuple[str, measure.Worker]]:
     names = list(workers)
     for place in range(len(names)):
         name = names[(place + turn) % len(names)]
         yield name, workers[name]
 
 
-def _load_models(workers: Mapping[str, measure.Worker]) -> None:
+def _load_models(workers: Workers) -> None:
     for worker in workers.values():
         worker.call("load_model", {"text": "a question about nothing"})
-
-
-def _end(workers: Mapping[str, measure.Worker]) -> None:
-    for worker in workers.values():
-        worker.call("close", {})
-        worker.end()
-
-
-def _halves(count: int) -> list[int]:
-    return [part for part in (count - count // 2, count // 2) if part]
 
 
 # What every measurement begins with: a place to write, vectors to fill stores with.
@@ -238,76 +209,41 @@ _STRETCH = 8 * BATCH
 
 
 @contextmanager
-def workspace(keep: Path | None) -> Iterator[Path]:
-    """Return the directory for the stores; None for one that is gone afterwards.
-
-    Raises:
-        InvalidInput: The directory to keep is in use.
-    """
-    if keep is None:
-        with tempfile.TemporaryDirectory(prefix="ekphory-bench-") as directory:
-            yield Path(directory)
-        return
-    if keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
-        raise InvalidInput("keep", str(keep), "is in use", "Give a new or an empty directory")
-    keep.mkdir(parents=True, exist_ok=True)
-    yield keep
-
-
-@contextmanager
-def model_worker(
-    options: measure.StoreOptions, launch: measure.Launcher, *, org: str | None = None
-) -> Iterator[tuple[measure.Worker, measure.Setup]]:
-    """Start the process that embeds, in the directory where the stores are to be.
-
-    Raises:
-        InvalidInput: The directory to keep is in use.
-    """
+def stores_with_vectors(
+    options: StoreOptions, launch: measure.Launcher, on_progress: Told, *, org: str | None = None
+) -> Iterator[list[measure.Setup]]:
+    """Embed what the stores need, and yield the setup of each layout, in a temporary directory."""
     cache = options.cache or user_cache_path("ekphory") / "bench"
     cache.mkdir(parents=True, exist_ok=True)
-    with workspace(options.keep) as directory:
+    with tempfile.TemporaryDirectory(prefix="ekphory-bench-") as directory:
         setup = measure.Setup(
-            directory=str(directory / "model"),
+            directory=f"{directory}/model",
             pool=str(cache),
-            embedder=options.embedder,
+            embedder=name_embedder(options.embedder),
             seed=options.seed,
-            scopes=options.scopes[0],
+            scopes=options.layouts[0],
             org=org,
         )
-        yield launch("model", setup), setup
-
-
-def stores_with_vectors(
-    model: measure.Worker, setup: measure.Setup, options: measure.StoreOptions, on_progress: Told
-) -> list[measure.Setup]:
-    """Embed what the stores need, end the model, and return the setup of each layout."""
-    size = min(options.n, options.embedded)
-    answer: dict[str, Any] = {"size": -1}
-    while answer["size"] < size:
-        answer = model.call("pool", {"size": size, "stretch": _STRETCH})
-        on_progress(f"embedding ahead: {answer['size']:,} of {size:,} memories")
-    model.end()
-    return [
-        replace(
-            setup,
-            directory=str(Path(setup.directory).with_name(f"{scopes}-scopes")),
-            pool=answer["directory"],
-            scopes=scopes,
-        )
-        for scopes in options.scopes
-    ]
-
-
-def plain(options: DataclassInstance) -> dict[str, Any]:
-    """Return options as values that JSON can hold."""
-    given = asdict(options)
-    return {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
+        model, size = launch("model", setup), min(options.n, options.embedded)
+        answer: dict[str, Any] = {"size": -1}
+        while answer["size"] < size:
+            answer = model.call("pool", {"size": size, "stretch": _STRETCH})
+            on_progress(f"embedding ahead: {answer['size']:,} of {size:,} memories")
+        model.end()
+        yield [
+            replace(
+                setup,
+                directory=f"{directory}/{scopes}-scopes",
+                pool=answer["directory"],
+                scopes=scopes,
+            )
+            for scopes in options.layouts
+        ]
 
 
 # The report for people, as text in tables: what was measured, and the conditions.
 
 _MEBIBYTE = 2**20
-_NOTHING = "-"
 
 _ROWS: Mapping[str, tuple[str, str]] = tomllib.loads(
     files("ekphory_lab.bench").joinpath("rows.toml").read_text(encoding="utf-8")
@@ -315,128 +251,89 @@ _ROWS: Mapping[str, tuple[str, str]] = tomllib.loads(
 """By label: how a figure is written, and where it stands in a report; of sizes the mebibytes."""
 
 
-def _figure(system: measure.SystemReport, place: str) -> float | None:
+def _figure(system: measure.SystemReport, place: str, form: str) -> str:
     value: Any = system
     for name in place.split("."):
         value = value.get(name) if isinstance(value, Mapping) else getattr(value, name)
     if value is None:
-        return None
-    number: float = value
-    return number / _MEBIBYTE if "bytes" in place else number
+        return NOTHING
+    return format(value / _MEBIBYTE if "bytes" in place else value, form)
 
 
-def report_tables(report: measure.BenchReport) -> list[ReportTable]:
-    """Show every size with its stages."""
-    return [table for size in report.sizes for table in (size_table(size), stage_table(size))]
+def report_tables(report: measure.BenchReport) -> Iterator[ReportTable]:
+    """Yield for each size all systems, a column each, and the stages of the first's searches."""
+    for size in report.sizes:
+        yield records_table(
+            f"{size.rows:,} memories in {name_scopes(size.scopes)}",
+            (
+                {"": label} | {system.name: _figure(system, place, form) for system in size.systems}
+                for label, (form, place) in _ROWS.items()
+            ),
+        )
+        yield records_table(
+            f"stages at {size.rows:,} memories",
+            (
+                {"stage": stage, "p50 / p95 ms": latency}
+                for stage, latency in size.systems[0].stages.items()
+            ),
+        )
 
 
-def size_table(size: measure.SizeReport) -> ReportTable:
-    """Show all systems with the same memories, a column each."""
-    rows = [
-        (label, *(_format(_figure(system, place), form) for system in size.systems))
-        for label, (form, place) in _ROWS.items()
-    ]
-    return ReportTable(
-        title=f"{size.rows:,} memories in {name_scopes(size.scopes)}",
-        header=("", *(system.name for system in size.systems)),
-        rows=tuple(row for row in rows if set(row[1:]) != {_NOTHING}),
-    )
-
-
-def stage_table(size: measure.SizeReport) -> ReportTable:
-    """Show where the first system's warm searches spend their time."""
-    first = size.systems[0]
-    return ReportTable(
-        title=f"stages at {size.rows:,} memories",
-        header=("stage", "p50 ms", "p95 ms"),
-        rows=tuple(
-            (stage, f"{latency.p50:.2f}", f"{latency.p95:.2f}")
-            for stage, latency in first.stages.items()
-        ),
-    )
-
-
-def conditions(report: measure.BenchReport) -> list[str]:
-    """Say on what machine, with what versions and options, what the model alone does, in lines."""
-    model = report.embedding
-    memory = None if model.peak_bytes is None else model.peak_bytes / _MEBIBYTE
+def conditions(
+    report: measure.BenchReport | ServingReport | ClusterBenchReport,
+) -> list[str]:
+    """Say on what machine, with what versions and options, in lines."""
+    machine, chosen = report.machine, report.options.items()
     return [
-        describe_machine(report.machine),
+        f"{machine['processor']}, {machine['usable_cores']} cores usable, {machine['system']}, "
+        f"Python {machine['python']}, load {machine.get('load', NOTHING)} at the start",
         ", ".join(f"{name} {version}" for name, version in report.versions.items()),
-        f"seed {report.options['seed']}, k {report.options['k']}, "
-        f"{report.options['queries']} queries, {report.seconds:.0f} s",
-        f"{model.embedder}: {model.texts_per_second:.0f} passages/s in batches of 256, a query "
-        f"p50 {model.query.p50:.1f} ms, p95 {model.query.p95:.1f} ms, "
-        f"peak memory {_format(memory, ',.0f')} MiB",
+        ", ".join(f"{name} {value}" for name, value in chosen if value is not None),
+        f"{report.seconds:.0f} s",
     ]
-
-
-def describe_machine(described: Mapping[str, str | int | float]) -> str:
-    """Say on what machine something was measured."""
-    load = described.get("load", _NOTHING)
-    return (
-        f"{described['processor']}, {described['usable_cores']} cores usable, "
-        f"{described['system']}, Python {described['python']}, load {load} at the start"
-    )
-
-
-def _format(value: float | None, form: str) -> str:
-    return _NOTHING if value is None else format(value, form)
 
 
 # The whole run.
 
 
 def run_bench(
-    options: measure.BenchOptions, *, on_progress: Told, launch: measure.Launcher = measure.in_child
+    stores: StoreOptions,
+    asked: BenchOptions,
+    *,
+    on_progress: Told,
+    launch: measure.Launcher = measure.in_child,
 ) -> measure.BenchReport:
     """Measure everything that the options ask for.
 
     Args:
-        options: What to measure.
+        stores: Which memories, in which stores.
+        asked: How much is measured.
         on_progress: Told in words what is being done.
         launch: How measuring processes are started.
 
     Raises:
-        InvalidInput: The directory to keep is in use.
+        InvalidInput: Nothing would be measured.
         BenchError: A measuring process failed.
     """
+    stores.check()
+    asked.check()
     began, described = time.perf_counter(), measure.machine()
-    systems = SYSTEMS if options.beside == "lancedb" else (PRODUCT,)
     sizes: list[measure.SizeReport] = []
-    with model_worker(options, launch) as (model, setup):
-        embedding = _measured_model(model, options, on_progress)
-        for store in stores_with_vectors(model, setup, options, on_progress):
+    with stores_with_vectors(stores, launch, on_progress) as setups:
+        for setup in setups:
             layout = Layout(
-                options=options,
-                setup=store,
-                systems=systems,
+                queries=asked.queries,
+                k=stores.k,
+                setup=setup,
+                systems=SYSTEMS if asked.beside == "lancedb" else (PRODUCT,),
                 launch=launch,
                 on_progress=on_progress,
             )
-            sizes += [layout.measure_size(size) for size in options.sizes()]
+            sizes += [layout.measure_size(size) for size in stores.sizes()]
     return measure.BenchReport(
         machine=described,
         versions=measure.versions(),
-        options=plain(options),
-        embedding=embedding,
+        options=stores.describe(asked),
         sizes=tuple(sizes),
         seconds=round(time.perf_counter() - began, 1),
-    )
-
-
-def _measured_model(
-    model: measure.Worker, options: measure.BenchOptions, on_progress: Told
-) -> measure.EmbeddingSpeed:
-    on_progress("measuring the model alone")
-    # Memories beyond all stores, and other questions, so that no cache can know them.
-    first = 2 * options.n
-    passages = model.call("measure", {"start": first, "stop": first + options.batches * BATCH})
-    asked = Corpus(seed=options.seed + 1).queries(options.queries, rows=first)
-    queries = model.call("queries", {"texts": [query.text for query in asked]})
-    return measure.EmbeddingSpeed(
-        embedder=passages["embedder"],
-        texts_per_second=round(passages["texts_per_second"], 1),
-        query=measure.Latency.of(queries["milliseconds"]),
-        peak_bytes=passages["peak_bytes"],
     )

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -24,7 +24,8 @@ from uvicorn.loops.auto import auto_loop_factory
 
 from ekphory_lab.bench import measure, run
 from ekphory_lab.bench.generate import BATCH, BenchQuery
-from ekphory_lab.evaluation.tables import ReportTable
+from ekphory_lab.bench.options import ServingOptions, StoreOptions
+from ekphory_lab.evaluation.tables import ReportTable, records_table
 
 # What a load of searches got, as plain values that go to JSON as they are.
 
@@ -305,25 +306,6 @@ def _cpu_seconds(pid: int) -> float | None:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingOptions(measure.StoreOptions):
-    """What to measure of a server.
-
-    Attributes:
-        clients: How many ask at once.
-        seconds: How long they ask.
-        questions: How many different ones; the model remembers the vectors of some.
-        threads: Searches worked on at once, by the server and in process.
-        workers: Processes of the server.
-    """
-
-    clients: int = 50
-    seconds: float = 60.0
-    questions: int = 10_000
-    threads: int = 4
-    workers: int = 1
-
-
 # What one run measured of a server, as plain values that go to JSON as they are.
 
 
@@ -339,6 +321,8 @@ class ServedLayout:
         alone: One caller: `Memory.search`, the service that the server stands on, and HTTP.
         together: Many callers: the two in process, in as many threads as the server has, and HTTP.
         overload: Servers with lowered limits, asked by as many clients.
+        http_adds: Milliseconds that HTTP adds to one caller's median search.
+        shares: The server's answers a second as a share of each of those in process.
     """
 
     scopes: int
@@ -348,18 +332,8 @@ class ServedLayout:
     alone: tuple[Load, ...]
     together: tuple[Load, ...]
     overload: tuple[Load, ...]
-
-    @property
-    def http_adds(self) -> float:
-        """Milliseconds that HTTP adds to one caller's median search."""
-        _, service, http = self.alone
-        return round(http.p50 - service.p50, 2)
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """The server's answers a second as a share of each of those in process."""
-        *inside, http = self.together
-        return {each.name: round(http.per_second / each.per_second, 3) for each in inside}
+    http_adds: float
+    shares: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,19 +352,14 @@ class ServingReport:
     layouts: tuple[ServedLayout, ...]
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, for JSON."""
-        derived = [{"http_adds": each.http_adds, "shares": each.shares} for each in self.layouts]
-        found = asdict(self)
-        found["layouts"] = [a | b for a, b in zip(found["layouts"], derived, strict=True)]
-        return found
-
 
 # One store measured: in process, served, in process again, and served with lowered limits.
 
 Asked = TypeVar("Asked")
 _SEARCH = "/api/v2/memories/search"
 _IN_PROCESS: Mapping[str, str] = {"memory": "Memory.search", "service": "service, in process"}
+_QUESTIONS = 10_000
+"""So many different ones are asked; the model remembers the vectors of some."""
 _WARMING_ROUNDS = 2
 _WARMING_CLIENTS = 4
 _WARMING_SECONDS = 600.0
@@ -412,19 +381,19 @@ class Served:
     ask the server, so that what else the machine does hits all alike.
 
     Attributes:
-        options: What to measure.
+        stores: Which memories, in which stores.
+        asked: How much is asked.
         setup: Where the store is.
-        launch: How measuring processes are started.
         on_progress: Told in words what is being done.
     """
 
-    options: ServingOptions
+    stores: StoreOptions
+    asked: ServingOptions
     setup: measure.Setup
-    launch: measure.Launcher
     on_progress: run.Told
 
     def __post_init__(self) -> None:
-        found = self.setup.corpus.queries(self.options.questions, rows=self.options.n)
+        found = self.setup.corpus.queries(_QUESTIONS, rows=self.stores.n)
         self._questions = [(each.text, each.project) for each in found]
         self._requests = [self._request(each) for each in found]
         self._first = list({each.project: each for each in found}.values())
@@ -433,7 +402,7 @@ class Served:
     def measure(self) -> ServedLayout:
         """Fill the store, and measure it all."""
         self._fill()
-        self._worker = self.launch("service", self.setup)
+        self._worker = measure.in_child("service", self.setup)
         try:
             layout = self._measured()
             self._worker.call("close", {})
@@ -442,7 +411,7 @@ class Served:
         return layout
 
     def _fill(self) -> None:
-        worker, rows = self.launch(run.PRODUCT, self.setup), self.options.n
+        worker, rows = measure.in_child(run.PRODUCT, self.setup), self.stores.n
         for start in range(0, rows, _CHUNK):
             stop = min(start + _CHUNK, rows)
             worker.call("fill", {"start": start, "stop": stop})
@@ -454,28 +423,29 @@ class Served:
     def _measured(self) -> ServedLayout:
         self._tell("first searches")
         first = [(each.text, each.project) for each in self._first] * _WARMING_ROUNDS
-        self._worker.call("warm", {"questions": first, "k": self.options.k})
+        self._worker.call("warm", {"questions": first, "k": self.stores.k})
         together: dict[str, list[Answers]] = {through: [] for through in _IN_PROCESS}
         self._in_threads(together)
         with self._server() as server:
             self._warm(server)
             alone = self._one_caller(server)
-            many = self._asked(server, clients=self.options.clients, share=1)
+            many = self._asked(server, clients=self.asked.clients, share=1)
         self._in_threads(together)
+        clients, threads = self.asked.clients, self.asked.threads
+        inside, served = _loads(together, threads), Load.of("HTTP", clients, [many])
         return ServedLayout(
             scopes=self.setup.scopes,
-            rows=self.options.n,
+            rows=self.stores.n,
             start_seconds=round(server.start_seconds, 2),
             answer_seconds=round(server.answer_seconds, 2),
             alone=alone,
-            together=(
-                *_loads(together, self.options.threads),
-                Load.of("HTTP", self.options.clients, [many]),
-            ),
+            together=(*inside, served),
             overload=(
-                self._overloaded("--concurrency", max(1, self.options.clients // 5)),
+                self._overloaded("--concurrency", max(1, clients // 5)),
                 self._overloaded("--per-second", _RATE),
             ),
+            http_adds=round(alone[-1].p50 - alone[-2].p50, 2),
+            shares={each.name: round(served.per_second / each.per_second, 3) for each in inside},
         )
 
     def _one_caller(self, server: ServerProcess) -> tuple[Load, ...]:
@@ -490,7 +460,7 @@ class Served:
 
     def _in_threads(self, together: dict[str, list[Answers]]) -> None:
         for through, turns in together.items():
-            threads = self.options.threads
+            threads = self.asked.threads
             turns.append(self._searched(through, threads=threads, share=_SHARE_IN_PROCESS))
 
     def _searched(self, through: str, *, threads: int, share: float) -> Answers:
@@ -498,8 +468,8 @@ class Served:
         asked = {
             "through": through,
             "threads": threads,
-            "seconds": share * self.options.seconds,
-            "k": self.options.k,
+            "seconds": share * self.asked.seconds,
+            "k": self.stores.k,
             "questions": self._from_here(self._questions),
         }
         answer = self._worker.call("searches", asked)
@@ -514,7 +484,7 @@ class Served:
         self._tell(f"the server, clients: {clients}")
         before = server.cpu_seconds()
         requests = itertools.cycle(self._from_here(self._requests))
-        seconds = max(_LEAST_SECONDS, share * self.options.seconds)
+        seconds = max(_LEAST_SECONDS, share * self.asked.seconds)
         answers = ask(server.url, requests, clients=clients, seconds=seconds)
         after = server.cpu_seconds()
         self._asked_already += len(answers.milliseconds)
@@ -531,21 +501,21 @@ class Served:
 
     def _overloaded(self, option: str, limit: int) -> Load:
         with self._server(option, str(limit)) as server:
-            answers = self._asked(server, clients=self.options.clients, share=_SHARE_OVERLOADED)
-        return Load.of(f"HTTP, {option} {limit}", self.options.clients, [answers])
+            answers = self._asked(server, clients=self.asked.clients, share=_SHARE_OVERLOADED)
+        return Load.of(f"HTTP, {option} {limit}", self.asked.clients, [answers])
 
     def _server(self, *limits: str) -> AbstractContextManager[ServerProcess]:
-        options = self.options
-        arguments = ["--threads", str(options.threads), "--workers", str(options.workers), *limits]
-        if options.embedder != "bundled":
-            arguments += ["--embedder", options.embedder]
+        threads, workers = str(self.asked.threads), str(self.asked.workers)
+        arguments = ["--threads", threads, "--workers", workers, *limits]
+        if self.setup.embedder != "bundled":
+            arguments += ["--embedder", self.setup.embedder]
         log = Path(f"{self.setup.directory}.server.log")
         return serving(self.setup.directory, arguments, log=log)
 
     def _warm(self, server: ServerProcess) -> None:
         """Let every project be read, by each worker process, before anything is timed."""
         # Connections are dealt out by chance: with enough of them each process gets some.
-        clients = _WARMING_CLIENTS * self.options.workers
+        clients = _WARMING_CLIENTS * self.asked.workers
         first = [self._request(each) for each in self._first] * (_WARMING_ROUNDS * clients)
         answers = ask(
             server.url, first, clients=clients, seconds=_WARMING_SECONDS, patience=_WARMING_SECONDS
@@ -558,13 +528,13 @@ class Served:
             "org_id": self.setup.org,
             "project_id": query.project,
             "query": query.text,
-            "top_k": self.options.k,
+            "top_k": self.stores.k,
         }
         return post(_SEARCH, json.dumps(asked).encode())
 
     def _tell(self, what: str) -> None:
         scopes = run.name_scopes(self.setup.scopes)
-        self.on_progress(f"{scopes}, {self.options.n:,} memories: {what}")
+        self.on_progress(f"{scopes}, {self.stores.n:,} memories: {what}")
 
 
 def _loads(turns: Mapping[str, list[Answers]], threads: int) -> list[Load]:
@@ -573,50 +543,33 @@ def _loads(turns: Mapping[str, list[Answers]], threads: int) -> list[Load]:
 
 # The report for people, as text in tables.
 
-_NOTHING = "-"
-_HEADER = (
-    *("", "callers", "a second", "p50 ms", "p95 ms", "p99 ms"),
-    *("CPU ms, server", "CPU ms, clients", "no hits", "load"),
-)
-
 
 def serving_tables(report: ServingReport) -> list[ReportTable]:
     """Show a table for each layout: one caller, many, and with lowered limits."""
     return [
-        ReportTable(
-            title=f"{layout.rows:,} memories in {run.name_scopes(layout.scopes)}",
-            header=_HEADER,
-            rows=tuple(map(_row, (*layout.alone, *layout.together, *layout.overload))),
+        records_table(
+            f"{layout.rows:,} memories in {run.name_scopes(layout.scopes)}",
+            map(_row, (*layout.alone, *layout.together, *layout.overload)),
         )
         for layout in report.layouts
     ]
 
 
-def serving_findings(report: ServingReport) -> list[str]:
-    """Say in lines how the server compares with the searches in process, and on what machine."""
-    lines = [_finding(each) for each in report.layouts]
-    conditions = (
-        f"{run.describe_machine(report.machine)}; "
-        f"{report.options['threads']} threads, {report.options['workers']} processes of the server"
-    )
-    packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())
-    return [*lines, conditions, f"{packages}; {report.seconds:.0f} s"]
+def _row(load: Load) -> Mapping[str, object]:
+    return {
+        "": load.name,
+        "callers": load.callers,
+        "a second": load.per_second,
+        "p50 / p95 / p99 ms": f"{load.p50:.1f} / {load.p95:.1f} / {load.p99:.1f}",
+        "CPU ms, server": load.server_cpu_ms,
+        "CPU ms, clients": load.client_cpu_ms,
+        "no hits": ", ".join(f"{count:,} × {what}" for what, count in load.failed.items()) or "0",
+        "load": load.machine_load,
+    }
 
 
-def _row(load: Load) -> tuple[str, ...]:
-    return (
-        load.name,
-        str(load.callers),
-        f"{load.per_second:,.0f}",
-        *(f"{each:.1f}" for each in (load.p50, load.p95, load.p99)),
-        _figure(load.server_cpu_ms),
-        _figure(load.client_cpu_ms),
-        ", ".join(f"{count:,} × {what}" for what, count in load.failed.items()) or "0",
-        _figure(load.machine_load),
-    )
-
-
-def _finding(layout: ServedLayout) -> str:
+def serving_finding(layout: ServedLayout) -> str:
+    """Say how the server compares with the searches in process."""
     shares = ", ".join(f"{share:.0%} of {name}" for name, share in layout.shares.items())
     unannounced = sum(each.unannounced for each in layout.overload)
     return (
@@ -627,10 +580,6 @@ def _finding(layout: ServedLayout) -> str:
     )
 
 
-def _figure(value: float | None) -> str:
-    return _NOTHING if value is None else f"{value:.1f}"
-
-
 # The whole run: the vectors, and each layout filled and measured.
 
 _ORG = "bench"
@@ -638,29 +587,31 @@ _PACKAGES = ("ekphory", "fastapi", "pydantic", "starlette", "uvicorn")
 
 
 def run_serving_bench(
-    options: ServingOptions, *, on_progress: run.Told, launch: measure.Launcher = measure.in_child
+    stores: StoreOptions, asked: ServingOptions, *, on_progress: run.Told
 ) -> ServingReport:
     """Measure everything that the options ask for.
 
     Args:
-        options: What to measure.
+        stores: Which memories, in which stores.
+        asked: How much is asked.
         on_progress: Told in words what is being done.
-        launch: How measuring processes are started.
 
     Raises:
-        InvalidInput: The directory to keep is in use.
+        InvalidInput: Nothing would be measured.
         BenchError: A measuring process or the server failed.
     """
+    stores.check()
+    asked.check()
     began, described = time.perf_counter(), measure.machine()
-    with run.model_worker(options, launch, org=_ORG) as (model, setup):
+    with run.stores_with_vectors(stores, measure.in_child, on_progress, org=_ORG) as setups:
         layouts = [
-            Served(options=options, setup=store, launch=launch, on_progress=on_progress).measure()
-            for store in run.stores_with_vectors(model, setup, options, on_progress)
+            Served(stores=stores, asked=asked, setup=setup, on_progress=on_progress).measure()
+            for setup in setups
         ]
     return ServingReport(
         machine=described,
         versions=measure.versions(_PACKAGES),
-        options=run.plain(options),
+        options=stores.describe(asked),
         layouts=tuple(layouts),
         seconds=round(time.perf_counter() - began, 1),
     )

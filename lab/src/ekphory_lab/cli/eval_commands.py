@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ekphory.agent.provider import AgentSettings, ProviderName
-from ekphory.cli.command import Steps, command, print_result, result_console, show_note, step_bar
+from ekphory.cli.command import command, print_result, show_note, step_bar
 from ekphory.cli.options import EmbedderOption, FileOutputOptions, OutputOptions
-from ekphory.cli.output import print_json, write_json
+from ekphory.cli.output import write_json
 from ekphory.config import read_settings
 from ekphory.errors import InvalidInput
 from ekphory_lab.cli.reports import (
     load_chosen_embedder,
-    load_optional_models,
+    measuring,
     name_written_files,
     show_report,
 )
+from ekphory_lab.evaluation.options import AnswerOptions, MeasureOptions, RerankOptions
 
 if TYPE_CHECKING:
-    from ekphory_lab.evaluation.answers import AnswerOptions
-    from ekphory_lab.evaluation.commands import RunOptions
     from ekphory_lab.evaluation.datasets import Dataset
     from ekphory_lab.evaluation.metrics import Measure
     from ekphory_lab.evaluation.reranking.benchmark import RerankReport
@@ -33,31 +31,6 @@ if TYPE_CHECKING:
 
 # What the commands run is imported inside of them: it loads LanceDB and ONNX Runtime, and every
 # `ekphory` command reads this file.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureOptions:
-    """What is measured, and what is shown and written.
-
-    Attributes:
-        system: ekphory, ekphory:PRESET, ekphory:PRESET:ignore (reads no time), bm25, dense, mean or
-            rrf; repeatable, and the first is compared with the others.
-        preset: Short for --system ekphory:PRESET.
-        depth: How many passages each search asks for.
-        category: Only questions of this category; repeatable, else the protocol's.
-        ungated: Measure ekphory without the reranker's gate too: what it costs and saves.
-        show_misses: Show the twenty questions that went most wrong.
-        agent: Measure the retrieval agent too, held by this provider.
-    """
-
-    system: list[str] | None = None
-    preset: str | None = None
-    embedder: EmbedderOption = None
-    depth: int = 100
-    category: list[str] | None = None
-    ungated: bool = False
-    show_misses: bool = False
-    agent: ProviderName | None = None
 
 
 @command
@@ -93,11 +66,7 @@ def conversation(
 
 @command
 def beir(
-    data: Path,
-    asked: MeasureOptions,
-    output: FileOutputOptions,
-    configs: str | None = None,
-    markdown: Path | None = None,
+    data: Path, asked: MeasureOptions, output: FileOutputOptions, configs: str | None = None
 ) -> None:
     """Measure on a folder in BEIR's form, such as SciFact.
 
@@ -105,16 +74,11 @@ def beir(
         data (--data DIR): The benchmark's folder.
         configs (IDS): Memory-Spark's configurations, such as A,C,GATE-A, or all: ten hits each,
             beside vector-only A; takes EKPHORY_RERANKER and EKPHORY_CHAT_URL.
-        markdown (FILE): Write the configurations' table to this Markdown file.
     """
     from ekphory_lab.evaluation.loaders import load_retrieval
 
     if configs is not None:
-        _measure_configurations(data, configs, asked, output, markdown)
-    elif markdown is not None:
-        raise InvalidInput(
-            "markdown", str(markdown), "is for configurations", "Name some with --configs"
-        )
+        _measure_configurations(data, configs, asked, output)
     else:
         _measure(lambda: load_retrieval(data), asked, output)
 
@@ -137,30 +101,8 @@ def multihop(data: Path, asked: MeasureOptions, output: FileOutputOptions) -> No
 # Whether a chat model answers right from what is found.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerChoices:
-    """Which questions are asked, how memories are searched, and who judges.
-
-    Attributes:
-        preset: Preset of every search.
-        agent: Search with the retrieval agent, held by this provider.
-        depth: How many memories each search asks for.
-        category: Only questions of this category; repeatable, else the protocol's.
-        limit: At most so many questions, taken evenly from the set.
-        judge: Ask the model too whether each answer is right.
-    """
-
-    preset: str | None = None
-    embedder: EmbedderOption = None
-    agent: ProviderName | None = None
-    depth: int = 10
-    category: list[str] | None = None
-    limit: int | None = None
-    judge: bool = False
-
-
 @command
-def answers(data: Path, asked: AnswerChoices, output: FileOutputOptions) -> None:
+def answers(data: Path, asked: AnswerOptions, output: FileOutputOptions) -> None:
     """Have questions answered from what is found, and compare with the reference answers.
 
     EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL name the model that answers, and judges with --judge.
@@ -170,53 +112,25 @@ def answers(data: Path, asked: AnswerChoices, output: FileOutputOptions) -> None
         data (--data PATH): A folder whose queries have an `answer`, or the published file of
             LoCoMo, HotpotQA, 2WikiMultiHopQA, MuSiQue or LongMemEval.
     """
+    from ekphory.models.loading import load_configured_chat
     from ekphory_lab.evaluation import answers as answering
+    from ekphory_lab.evaluation.commands import ask_agent
     from ekphory_lab.evaluation.loaders import load_questions
     from ekphory_lab.evaluation.systems import EkphorySystem
 
-    with step_bar() as progress:
-        options = _answer_options(asked, progress)
-        models = replace(load_optional_models(), chat=options.chat)
-        system = EkphorySystem(
-            preset=asked.preset,
-            embedder=load_chosen_embedder(asked.embedder),
-            models=answering.models_of_store(models, asked.preset),
-        )
-        with system:
-            dataset = load_questions(data, categories=asked.category)
-            report = answering.answer_questions(dataset, system, options)
-    table, lines = answering.answers_table(report), answering.answers_lines(report)
-    show_report(answering.answers_json(report), output, [table, *lines])
-
-
-def _answer_options(asked: AnswerChoices, progress: Steps) -> AnswerOptions:
-    from ekphory.models.loading import load_configured_chat
-    from ekphory_lab.evaluation.answers import AnswerOptions
-
     chat = load_configured_chat(read_settings())
-    if chat is None and asked.judge:
-        raise InvalidInput(
-            "judge",
-            True,
-            "a chat service judges the answers, and none is configured",
-            "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL.",
-        )
-    return AnswerOptions(
-        chat=chat,
-        judge=chat if asked.judge else None,
-        agent=_agent_settings(asked.agent),
-        depth=asked.depth,
-        limit=asked.limit,
-        progress=progress,
-    )
-
-
-def _agent_settings(provider: ProviderName | None) -> AgentSettings | None:
-    from ekphory.agent.configuration import read_agent_settings
-
-    if provider is None:
-        return None
-    return read_agent_settings(arguments={"agent_session_provider": provider})
+    with measuring(asked.embedder) as means:
+        models = answering.models_of_store(replace(means.models, chat=chat), asked.preset)
+        with EkphorySystem(preset=asked.preset, embedder=means.embedder, models=models) as system:
+            report = answering.answer_questions(
+                load_questions(data, categories=asked.category),
+                system if asked.agent is None else ask_agent(system, asked.agent),
+                asked,
+                chat=chat,
+                progress=means.progress,
+            )
+    table, lines = answering.answers_table(report), answering.answers_lines(report)
+    show_report(answering.answers_json(report), output, [table], lines)
 
 
 # What all of them share.
@@ -231,25 +145,9 @@ def _measure(
     from ekphory_lab.evaluation.commands import reports_json, run_systems
     from ekphory_lab.evaluation.metrics import CONVERSATION_MEASURES
 
-    with step_bar() as progress:
-        options = _run_options(asked, progress)
-        reports = run_systems(load(), options, measures=measures or CONVERSATION_MEASURES)
+    with measuring(asked.embedder) as means:
+        reports = run_systems(load(), asked, means, measures=measures or CONVERSATION_MEASURES)
     show_report(reports_json(reports), output, _shown(reports, show_misses=asked.show_misses))
-
-
-def _run_options(asked: MeasureOptions, progress: Steps) -> RunOptions:
-    from ekphory_lab.evaluation.commands import PRODUCT, RunOptions
-
-    product = PRODUCT if asked.preset is None else f"{PRODUCT}:{asked.preset}"
-    return RunOptions(
-        systems=tuple(asked.system or [product]),
-        embedder=load_chosen_embedder(asked.embedder),
-        models=load_optional_models(),
-        depth=asked.depth,
-        ungated=asked.ungated,
-        agent=_agent_settings(asked.agent),
-        progress=progress,
-    )
 
 
 def _shown(reports: Sequence[Report], *, show_misses: bool) -> Iterator[ReportTable | str]:
@@ -266,102 +164,45 @@ def _shown(reports: Sequence[Report], *, show_misses: bool) -> Iterator[ReportTa
 
 # Memory-Spark's configurations.
 
-_CONFIGURATIONS_HEADING = """# Memory-Spark's configurations
-
-Each of its thirty-six configurations beside A, vector search alone: the difference to A, and the
-p-value of a paired randomisation test on that pair. Only A's times include embedding the question:
-its vector is cached for the others. Embedder: {embedder}; reranker: {reranker}; language model:
-{chat}. Made by
-
-    {command}
-
-"""
-
 
 def _measure_configurations(
-    data: Path, names: str, asked: MeasureOptions, output: FileOutputOptions, markdown: Path | None
+    data: Path, names: str, asked: MeasureOptions, output: FileOutputOptions
 ) -> None:
     from ekphory_lab.evaluation import configurations
     from ekphory_lab.evaluation.loaders import load_retrieval
-    from ekphory_lab.evaluation.tables import write_markdown
 
     chosen = configurations.choose_configurations(names.split(","))
-    with step_bar() as progress:
-        runs = configurations.run_configurations(
-            load_retrieval(data),
-            chosen,
-            embedder=load_chosen_embedder(asked.embedder),
-            models=load_optional_models(),
-            progress=progress,
-        )
+    with measuring(asked.embedder) as means:
+        runs = configurations.run_configurations(load_retrieval(data), chosen, means)
     table = configurations.configuration_table(runs)
     show_report(configurations.runs_json(runs), output, [table])
-    if markdown is not None and runs[0].report is not None:
-        models = runs[0].report.configuration
-        named = {name: models[name] or "none" for name in ("embedder", "reranker", "chat")}
-        command_line = f"ekphory eval beir --data {data.name} --configs {names}"
-        heading = _CONFIGURATIONS_HEADING.format(command=command_line, **named)
-        write_markdown(markdown, heading, [table])
-        if not output.json:
-            name_written_files(markdown)
 
 
 # What each stage is worth.
 
-_ABLATION_HEADING = """# What each stage is worth
-
-The default pipeline with one thing changed at a time; differences are to the default, with their
-95 % interval and the p-value of a paired randomisation test. Made by
-
-    {command}
-
-"""
-
 
 @command
-def ablation(data: list[Path], output: FileOutputOptions, markdown: Path | None = None) -> None:
+def ablation(data: list[Path], output: FileOutputOptions) -> None:
     """Change one stage of the default pipeline at a time, and measure the difference.
 
     Args:
         data (--data PATH): LoCoMo's file, or a folder: a conversation, BEIR's form, LMEB's;
             repeatable.
-        markdown (FILE): Write the tables to this Markdown file.
     """
-    from ekphory_lab.evaluation.tables import write_markdown
+    from ekphory_lab.evaluation import ablation as ablating
 
-    names = " ".join(f"--data {path.name}" for path in data)
-    heading = _ABLATION_HEADING.format(command=f"ekphory eval ablation {names}")
     tables: list[ReportTable] = []
     found: dict[str, object] = {}
-    for name, table, rows in _ablate(data):
-        tables.append(table)
-        found[name] = rows
+    for path in data:
+        benchmark = ablating.load_benchmark(path)
+        with measuring() as means:
+            reports = ablating.ablate(benchmark.dataset, ablating.VARIATIONS, means)
+        tables.append(ablating.ablation_table(benchmark, reports))
+        found[benchmark.dataset.name] = ablating.ablation_json(reports)
         # After every dataset, so that whoever stops a long run keeps what it has found.
-        if not output.json:
-            result_console().print(table.for_terminal())
-            if output.json_file is not None:
-                write_json(found, output.json_file)
-        if markdown is not None:
-            write_markdown(markdown, heading, tables)
-    if output.json:
-        print_json(found)
-    else:
-        name_written_files(output.json_file, markdown)
-
-
-def _ablate(paths: Sequence[Path]) -> Iterator[tuple[str, ReportTable, list[object]]]:
-    from ekphory_lab.evaluation import ablation
-
-    models, embedder = load_optional_models(), load_chosen_embedder(None)
-    variations = {**ablation.STAGE_VARIATIONS, **ablation.PRESET_VARIATIONS}
-    for path in paths:
-        benchmark = ablation.load_benchmark(path)
-        with step_bar() as progress:
-            reports = ablation.ablate(
-                benchmark.dataset, variations, embedder=embedder, models=models, progress=progress
-            )
-        table = ablation.ablation_table(benchmark, reports)
-        yield benchmark.dataset.name, table, ablation.ablation_json(reports)
+        if output.json_file is not None and not output.json:
+            write_json(found, output.json_file)
+    show_report(found, output, tables)
 
 
 # What words for type and importance are worth, how well the injection filter tells orders from
@@ -405,10 +246,8 @@ def changes(
         ]
         stores = held_back_stores() if data is None else []
         unchanged = states.measure_unchanged(stores, progress=progress)
-    tables = [states.state_table(each) for each in reports]
-    if data is None:
-        tables.append(states.unchanged_table(unchanged))
-    show_report({"reports": reports, "unchanged": unchanged}, output, tables)
+    shown = states.state_tables(reports, unchanged)
+    show_report({"reports": reports, "unchanged": unchanged}, output, shown)
 
 
 @command
@@ -419,11 +258,12 @@ def captures(data: Path, output: FileOutputOptions) -> None:
         data (--data FILE): Labelled transcripts.
     """
     from ekphory_lab.evaluation import captures as capturing
+    from ekphory_lab.evaluation.tables import records_table
 
     transcripts = capturing.read_labelled_transcripts(data)
     with step_bar() as progress:
         figures = capturing.measure_captures(transcripts, progress=progress)
-    show_report(figures, output, [capturing.capture_table(figures)])
+    show_report(figures, output, [records_table("what is captured", [figures])])
 
 
 @command
@@ -460,6 +300,7 @@ def probabilities(
         preset: Repeatable; else balanced and accurate.
     """
     from ekphory_lab.evaluation import stated_probabilities as stated
+    from ekphory_lab.evaluation.tables import records_table
 
     sets = {"statements": list(stated.statement_scopes())}
     found_sets = {} if data is None else stated.known_sets(data)
@@ -471,7 +312,8 @@ def probabilities(
     with step_bar() as progress:
         presets = preset or ["balanced", "accurate"]
         found = stated.measure_probabilities(chosen, presets=presets, progress=progress)
-    show_report({"sets": found}, output, [stated.probabilities_table(found)])
+    table = records_table("the best hit's probability", found, names=2)
+    show_report({"sets": found}, output, [table])
 
 
 # `ekphory eval agentmem`: one answer among seven hard negatives, generated and real.
@@ -512,9 +354,7 @@ def agentmem(
             minilm | models,
             labelled={
                 "generated": generated_labels(count=count, seed=seed),
-                "labelled turns": agentmem_cases.labelled_turns(
-                    agentmem_cases.read_turn_labels(), datasets
-                ),
+                "labelled turns": agentmem_cases.labelled_turns(datasets),
             },
             notes=left_out,
             progress=note,
@@ -525,36 +365,9 @@ def agentmem(
 # `ekphory eval rerank`: rerankers over the same candidates.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerankChoices:
-    """Which rerankers read which candidates.
-
-    Attributes:
-        rerankers (NAMES): Separated by commas: none, bm25, bundled, ekphory-rerank-tiny, a model's
-            directory or hub id, or a service's URL (EKPHORY_RERANKER_PROTOCOL, …_MODEL,
-            …_API_KEY).
-        candidates (FILE): Keep the candidates here; read again as long as they fit. Or somebody
-            else's, such as BGE-M3's: rows of query_id, passage_ids and perhaps pool and scores.
-        top: How many candidates each question has.
-        share: How much the first stage's order weighs beside the reranker, 0 to 1.
-    """
-
-    rerankers: str = "none,bm25,bundled"
-    candidates: Path | None = None
-    top: int = 100
-    share: float = 0.0
-
-    def check(self) -> None:
-        """Refuse numbers that nothing can be measured with."""
-        if self.top < 1:
-            raise InvalidInput("top", self.top, "must be 1 or more", "Give 100, say.")
-        if not 0 <= self.share <= 1:
-            raise InvalidInput("share", self.share, "must be between 0 and 1", "Give .3, say.")
-
-
 @command
 def rerank(
-    data: list[Path], asked: RerankChoices, output: FileOutputOptions, markdown: Path | None = None
+    data: list[Path], asked: RerankOptions, output: FileOutputOptions, markdown: Path | None = None
 ) -> None:
     """Order the same candidates by each reranker; measure order, calibration, speed, context.
 
@@ -583,25 +396,22 @@ def rerank(
         name_written_files(markdown)
 
 
-def _measure_rerankers(data: Sequence[Path], asked: RerankChoices) -> Iterator[RerankReport]:
+def _measure_rerankers(data: Sequence[Path], asked: RerankOptions) -> Iterator[RerankReport]:
     from ekphory.models.loading import load_embedder, load_named_reranker
     from ekphory_lab.evaluation.ablation import load_benchmark
-    from ekphory_lab.evaluation.reranking.benchmark import RerankOptions, run_benchmark
+    from ekphory_lab.evaluation.reranking.benchmark import RerankRun
     from ekphory_lab.evaluation.reranking.candidates import load_contenders
     from ekphory_lab.evaluation.reranking.questions import load_dialogue_set, load_language_set
 
     settings = read_settings()
-    names = [name.strip() for name in asked.rerankers.split(",") if name.strip()]
-    contenders = load_contenders(names, load=lambda spec: load_named_reranker(spec, settings))
     datasets = [load_benchmark(path).dataset for path in data]
     with step_bar() as progress:
-        options = RerankOptions(
+        run = RerankRun(
+            asked=asked,
+            contenders=load_contenders(
+                asked.names, load=lambda spec: load_named_reranker(spec, settings)
+            ),
             embedder=load_chosen_embedder(None) or load_embedder(),
-            top=asked.top,
-            first_stage_share=asked.share,
-            candidates=asked.candidates,
             progress=progress,
         )
-        yield from run_benchmark(
-            datasets, load_dialogue_set(), load_language_set(), contenders, options
-        )
+        yield from run.measure(datasets, load_dialogue_set(), load_language_set())

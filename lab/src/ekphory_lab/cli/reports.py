@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.box import HEAVY_HEAD, Box
 
-from ekphory.cli.command import message_console, result_console
+from ekphory.cli.command import message_console, result_console, step_bar
 from ekphory.cli.options import FileOutputOptions
 from ekphory.cli.output import print_json, write_json
 from ekphory.config import read_settings
@@ -17,6 +19,7 @@ from ekphory.config import read_settings
 if TYPE_CHECKING:
     from ekphory.models.embedder import EmbeddingModel
     from ekphory.retrieval.pipeline import OptionalModels
+    from ekphory_lab.evaluation.runner import Means
     from ekphory_lab.evaluation.tables import ReportTable
 
 
@@ -24,6 +27,7 @@ def show_report(
     document: object,
     output: FileOutputOptions,
     shown: Iterable[ReportTable | str],
+    lines: Iterable[str] = (),
     *,
     box: Box = HEAVY_HEAD,
 ) -> None:
@@ -33,13 +37,14 @@ def show_report(
         document: What JSON gets.
         output: What the user asked for.
         shown: What is shown instead.
+        lines: What is said below.
         box: How tables are framed.
     """
     if output.json:
         print_json(document)
         return
     console = result_console()
-    for each in shown:
+    for each in chain(shown, lines):
         if isinstance(each, str):
             console.print(each, soft_wrap=True)
         else:
@@ -64,8 +69,24 @@ def load_chosen_embedder(chosen: str | None) -> EmbeddingModel | None:
     return load_configured_embedder(replace(settings, embedder=chosen or settings.embedder))
 
 
-def load_optional_models() -> OptionalModels:
-    """Load the reranker and the language model that the environment names."""
+@contextmanager
+def measuring(embedder: str | None = None) -> Iterator[Means]:
+    """Yield what a measurement is made with: the models that are configured, and a shown progress.
+
+    Args:
+        embedder: In place of the embedder that the environment names.
+    """
+    from ekphory_lab.evaluation.runner import Means
+
+    with step_bar() as progress:
+        yield Means(
+            embedder=load_chosen_embedder(embedder),
+            models=_load_optional_models(),
+            progress=progress,
+        )
+
+
+def _load_optional_models() -> OptionalModels:
     from ekphory.models.loading import load_configured_chat, load_configured_reranker
     from ekphory.retrieval.pipeline import OptionalModels
 

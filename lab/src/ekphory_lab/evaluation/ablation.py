@@ -21,7 +21,7 @@ from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.calibration import WORD_CURVES
 from ekphory.retrieval.fusion import EVEN_LEXICAL_WEIGHT, LEXICAL_WEIGHT
-from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline, Stage
+from ekphory.retrieval.pipeline import Pipeline, Stage
 from ekphory.retrieval.presets import BALANCED, PRESETS
 from ekphory.retrieval.stages import weigh
 from ekphory.retrieval.stages.find import Fuse, SearchPools, SearchTime
@@ -30,8 +30,8 @@ from ekphory.retrieval.stages.shape import Diversify
 from ekphory.types import MEMORY_TYPES, MemoryType
 from ekphory_lab.evaluation import loaders, metrics, runner
 from ekphory_lab.evaluation.datasets import Dataset
-from ekphory_lab.evaluation.systems import EkphorySystem, OtherPipeline
-from ekphory_lab.evaluation.tables import ReportTable, format_figure, format_test
+from ekphory_lab.evaluation.systems import EkphorySystem, OtherSearch
+from ekphory_lab.evaluation.tables import ReportTable, records_table
 
 # The default pipeline with one thing changed, as data.
 
@@ -96,10 +96,10 @@ _CHANGED = (
     varied("search depth 1,000", instead(SearchPools(depth=1000))),
 )
 
-STAGE_VARIATIONS: Mapping[str, Pipeline] = {pipeline.name: pipeline for pipeline in _CHANGED}
-PRESET_VARIATIONS: Mapping[str, Pipeline] = {
+_PRESETS = {
     f"preset {name}": pipeline for name, pipeline in PRESETS.items() if pipeline is not BALANCED
 }
+VARIATIONS: Mapping[str, Pipeline] = {pipeline.name: pipeline for pipeline in _CHANGED} | _PRESETS
 
 
 # Measuring them.
@@ -135,23 +135,18 @@ def load_benchmark(path: Path) -> Benchmark:
 def ablate(
     dataset: Dataset,
     variations: Mapping[str, Pipeline],
-    *,
-    embedder: EmbeddingModel | None = None,
-    models: OptionalModels = NO_OPTIONAL_MODELS,
-    progress: runner.Progress = runner.silent,
+    means: runner.Means,
 ) -> dict[str, runner.Report]:
     """Measure the default pipeline, which comes first, and every variation over one store.
 
     Args:
         dataset: What to measure on.
         variations: What to run beside the default pipeline, by name.
-        embedder: Embedder of the store; None takes the bundled one.
-        models: Reranker and language model, where there are any.
-        progress: Is told how far things are.
+        means: With what.
     """
-    with EkphorySystem(embedder=embedder, models=models) as system:
+    with EkphorySystem(embedder=means.embedder, models=means.models) as system:
         return {
-            name: runner.evaluate(dataset, OtherPipeline(system, pipeline), progress=progress)
+            name: runner.evaluate(dataset, OtherSearch(system, pipeline), progress=means.progress)
             for name, pipeline in ({BALANCED.name: BALANCED} | dict(variations)).items()
         }
 
@@ -173,16 +168,20 @@ def ablation_table(benchmark: Benchmark, reports: Mapping[str, runner.Report]) -
     """Show one dataset's variations, a line each, with the difference to the first."""
     main, second, dataset = benchmark.main, benchmark.second, benchmark.dataset
     default, *_ = reports.values()
-    rows = []
-    for name, report in reports.items():
-        test = None if report is default else runner.compare(default, report).tests[main]
-        figures = (format_figure(report.mean(each)) for each in (main, second))
-        times = (f"{each:.1f}" for each in (report.latency.p50, report.latency.p95))
-        rows.append((name, next(figures), *format_test(test), *figures, *times))
-    return ReportTable(
+    return records_table(
         f"{dataset.name}: {len(dataset.queries)} queries, {dataset.size:,} passages",
-        ("variation", main, "difference", "95 %", "p", second, "p50 ms", "p95 ms"),
-        tuple(rows),
+        (
+            {
+                "variation": name,
+                main: report.mean(main),
+                second: report.mean(second),
+                "p50 / p95 ms": report.latency,
+                "difference": ""
+                if report is default
+                else runner.compare(default, report).tests[main],
+            }
+            for name, report in reports.items()
+        ),
     )
 
 
@@ -343,19 +342,8 @@ def measure_cues(
 
 def cue_table(report: CueReport) -> ReportTable:
     """Show MRR by what is asked for, with hints and without."""
-    rows = [
-        (
-            each.cue,
-            str(each.queries),
-            format_figure(each.with_hints.mean),
-            format_figure(each.without_hints.mean),
-            *format_test(each.difference),
-        )
-        for each in report.scores
-    ]
-    header = ("asks for", "queries", "with hints", "without", "difference", "95 %", "p")
     title = f"MRR over {report.memories} memories, {report.embedder}"
-    return ReportTable(title, header, tuple(rows))
+    return records_table(title, report.scores)
 
 
 def _find_rank(memory: Memory, query: SceneQuery, pipeline: Pipeline) -> int | None:

@@ -562,68 +562,35 @@ def agentmem_tables(report: AgentmemReport) -> Iterator[tables.ReportTable]:
     """Yield two tables for each set, and one of importance and type."""
     for each in report.sets:
         rankings = [ranking for ranking in report.rankings if ranking.set_name == each.name]
-        yield _ranking_table(each, rankings, notes=report.notes)
-        yield _outranked_table(each, rankings)
-    figures = ("n", "importance", "95 %", "n with type", "type", "95 %")
-    yield tables.ReportTable(
-        "importance (Spearman) and type (accuracy)",
-        ("texts", "source", *figures),
-        tuple(
+        yield tables.records_table(
+            f"{each.name}: {len(each.cases)} queries, {CANDIDATES} candidates, 1 relevant",
             (
-                each.set_name,
-                each.source,
-                str(each.texts),
-                *_format_optional(each.importance),
-                str(each.typed_texts),
-                *_format_optional(each.type),
-            )
-            for each in report.traits
-        ),
-        names=2,
-    )
-
-
-def _ranking_table(
-    cases: CaseSet, rankings: Sequence[RankingReport], *, notes: Sequence[str]
-) -> tables.ReportTable:
-    rows: list[tuple[str, ...]] = []
-    for each in rankings:
-        difference, interval, p_value = tables.format_test(each.against_first)
-        estimates = [each.estimates[name] for name in MEASURES]
-        means = (tables.format_figure(estimate.mean) for estimate in estimates)
-        rows.append((each.scorer, *means, difference, p_value))
-        rows.append(("95 %", *map(tables.format_interval, estimates), interval, ""))
-    return tables.ReportTable(
-        f"{cases.name}: {len(cases.cases)} queries, {CANDIDATES} candidates, 1 relevant",
-        ("system", *MEASURES, f"{MAIN} against the first", "p"),
-        tuple(rows),
-        note="\n".join(notes),
-    )
-
-
-def _outranked_table(cases: CaseSet, rankings: Sequence[RankingReport]) -> tables.ReportTable:
-    return tables.ReportTable(
-        f"{cases.name}: share of the distractors that the answer does not beat",
-        ("kind", "queries without", *(each.scorer for each in rankings)),
-        tuple(
+                {
+                    "system": ranking.scorer,
+                    **ranking.estimates,
+                    f"{MAIN} against the first": ranking.against_first or "",
+                }
+                for ranking in rankings
+            ),
+            note="\n".join(report.notes),
+        )
+        yield tables.records_table(
+            f"{each.name}: share of the distractors that the answer does not beat",
             (
-                kind,
-                str(cases.missing.get(kind, "-")),
-                *(tables.format_figure(each.outranked[kind]) for each in rankings),
-            )
-            for kind in rankings[0].outranked
-        ),
-    )
-
-
-def _format_optional(estimate: metrics.Estimate | None) -> tuple[str, str]:
-    if estimate is None:
-        return "-", ""
-    return tables.format_figure(estimate.mean), tables.format_interval(estimate)
+                {
+                    "kind": kind,
+                    "queries without": each.missing.get(kind),
+                    **{ranking.scorer: ranking.outranked[kind] for ranking in rankings},
+                }
+                for kind in rankings[0].outranked
+            ),
+        )
+    title = "importance (Spearman) and type (accuracy)"
+    yield tables.records_table(title, report.traits, names=2)
 
 
 def report_json(report: AgentmemReport) -> dict[str, object]:
-    """Return the whole report for JSON; of a case its id and scores alone."""
+    """Return the whole report for JSON, but for its cases."""
     return {
         "version": report.version,
         "notes": report.notes,
@@ -644,9 +611,6 @@ def report_json(report: AgentmemReport) -> dict[str, object]:
                 "scores": each.estimates,
                 "outranked": each.outranked,
                 "against_first": each.against_first,
-                "cases": [
-                    {"id": outcome.case.id, "scores": outcome.scores} for outcome in each.outcomes
-                ],
             }
             for each in report.rankings
         ],

@@ -109,68 +109,48 @@ class LabelledText:
     type: MemoryType
 
 
-@dataclass(frozen=True, slots=True)
-class TurnLabel:
-    """The label of one turn of a conversation set; the text stays with the set.
+LABELS = files("ekphory_lab.evaluation") / "labels" / "conversation_turns.jsonl"
+"""A hundred labelled turns of conversation sets, whose texts stay with the sets.
 
-    Attributes:
-        dataset, pool, id: Which turn.
-        importance: 0, .25, .5, .75 or 1: nothing to keep, a passing remark, worth keeping, a
-            preference or plan that shapes what comes, health or a commitment.
-        type: As of a memory; `unknown` for greetings, thanks, questions and mere reactions.
-    """
-
-    dataset: str
-    pool: str
-    id: str
-    importance: float
-    type: MemoryType
-
-
-def read_turn_labels(file: Path | None = None) -> tuple[TurnLabel, ...]:
-    """Read labels of turns; None takes the hundred that come with ekphory-lab.
-
-    Raises:
-        DatasetError: A line does not hold a label.
-    """
-    path = file or Path(
-        str(files("ekphory_lab.evaluation") / "labels" / "conversation_turns.jsonl")
-    )
-    return tuple(_label(row) for row in read_json_lines(path))
+Importance is 0, .25, .5, .75 or 1: nothing to keep, a passing remark, worth keeping, a preference
+or plan that shapes what comes, health or a commitment. The type is `unknown` for greetings, thanks,
+questions and mere reactions.
+"""
 
 
 def labelled_turns(
-    labels: Sequence[TurnLabel], datasets: Sequence[Dataset]
+    datasets: Sequence[Dataset], file: Path | None = None
 ) -> tuple[LabelledText, ...]:
     """Return the labelled turns of these sets, in the order of the labels.
 
+    Args:
+        datasets: Whose turns.
+        file: The labels; None takes those that come with ekphory-lab.
+
     Raises:
-        DatasetError: A set lacks a turn that is labelled as its own.
+        DatasetError: A line does not hold a label, or a set lacks a turn that is labelled as its.
     """
     by_name = {dataset.name: dataset for dataset in datasets}
+    rows = read_json_lines(file or Path(str(LABELS)))
     return tuple(
-        _text(label, by_name[label.dataset]) for label in labels if label.dataset in by_name
+        _labelled(row, by_name[name]) for row in rows if (name := row.text("dataset")) in by_name
     )
 
 
-def _text(label: TurnLabel, dataset: Dataset) -> LabelledText:
-    for turn in dataset.pools.get(label.pool, ()):
-        if turn.id == label.id:
-            return LabelledText(turn.indexed_text, label.importance, label.type)
-    raise DatasetError(
-        f"{dataset.name}: pool {label.pool!r} has no turn {label.id!r}, which is labelled. "
-        "Fetch the set again."
-    )
-
-
-def _label(row: Row) -> TurnLabel:
-    importance = row.fields.get("importance")
+def _labelled(row: Row, dataset: Dataset) -> LabelledText:
+    importance, pool, turn_id = row.fields.get("importance"), row.text("pool"), row.text("id")
     if not isinstance(importance, int | float) or not 0 <= importance <= 1:
         raise row.error("importance", "a number from 0 to 1 is needed here")
     type_ = next((name for name in MEMORY_TYPES if name == row.text("type")), None)
     if type_ is None:
         raise row.error("type", f"one of {', '.join(MEMORY_TYPES)} is needed here")
-    return TurnLabel(row.text("dataset"), row.text("pool"), row.text("id"), importance, type_)
+    for turn in dataset.pools.get(pool, ()):
+        if turn.id == turn_id:
+            return LabelledText(turn.indexed_text, importance, type_)
+    raise DatasetError(
+        f"{dataset.name}: pool {pool!r} has no turn {turn_id!r}, which is labelled. "
+        "Fetch the set again."
+    )
 
 
 # Cases from real conversations: the evidence turn against seven turns chosen by plain rules.

@@ -16,7 +16,6 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from ekphory import __version__
-from ekphory.agent.provider import AgentOptions, AgentSettings
 from ekphory.agent_trace import ModelAnswered, RetrievalTrace
 from ekphory.errors import DatasetError, InvalidInput, ServiceError
 from ekphory.http_service import ServiceRefusal, ServiceUnavailable
@@ -27,8 +26,10 @@ from ekphory.retrieval.presets import preset
 from ekphory.retrieval.stages.query import ExpandQuery, Hyde
 from ekphory.search import SearchResult
 from ekphory_lab.evaluation import runner, tables
+from ekphory_lab.evaluation.commands import group_table
 from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery
-from ekphory_lab.evaluation.systems import EkphorySystem, newest_moment
+from ekphory_lab.evaluation.options import AnswerOptions
+from ekphory_lab.evaluation.systems import EkphorySystem, OtherSearch, newest_moment
 
 # Exact match and F1 as SQuAD has them (Rajpurkar, Zhang, Lopyrev and Liang, "SQuAD: 100,000+
 # Questions for Machine Comprehension of Text", EMNLP 2016): over words in lower case, without
@@ -163,38 +164,12 @@ def _agent_cost(trace: RetrievalTrace | None) -> Cost:
 
 EXACT, F1, JUDGED = "exact match", "F1", "judged right"
 READ, WRITTEN = "tokens read", "tokens written"
-_SHARES = (EXACT, F1, JUDGED)
 BEST_MEMORY = "the best memory"
 """What stands in the place of an answering model's name where none answers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerOptions:
-    """How questions are answered and judged.
-
-    Attributes:
-        chat: The model that answers; None takes the text of the best memory as the answer.
-        judge: The model that says whether an answer is right; None asks nobody.
-        agent: How the retrieval agent holds its sessions; None searches plainly.
-        depth: How many memories each search asks for.
-        context_tokens: Most tokens of the block of memories in a prompt.
-        limit: Most questions, taken evenly from the whole set; None asks all.
-        progress: Is told after each question.
-    """
-
-    chat: OpenAIChat | None = None
-    judge: OpenAIChat | None = None
-    agent: AgentSettings | None = None
-    depth: int = 10
-    context_tokens: int = 4_000
-    limit: int | None = None
-    progress: runner.Progress = runner.silent
-
-    def __post_init__(self) -> None:
-        for name in ("depth", "context_tokens", "limit"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InvalidInput(name, value, "must be 1 or more", "Give 10, say.")
+CONTEXT_TOKENS = 4_000
+"""Most tokens of the block of memories in a prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +239,12 @@ def models_of_store(models: OptionalModels, named: str | None) -> OptionalModels
 
 
 def answer_questions(
-    dataset: Dataset, system: EkphorySystem, options: AnswerOptions
+    dataset: Dataset,
+    system: EkphorySystem | OtherSearch,
+    asked: AnswerOptions,
+    *,
+    chat: OpenAIChat | None,
+    progress: runner.Progress = runner.silent,
 ) -> AnswerReport:
     """Search for each question, have it answered from what was found, and compare the answers.
 
@@ -272,31 +252,43 @@ def answer_questions(
 
     Args:
         dataset: The set; its questions without a reference answer are left out.
-        system: The store that is searched.
-        options: Who answers and judges, and how.
+        system: The store that is searched, and how.
+        asked: Which questions, and whether the answers are judged.
+        chat: The model that answers, and judges; None takes the text of the best memory as the
+            answer.
+        progress: Is told after each question.
 
     Raises:
         DatasetError: No question has a reference answer.
+        InvalidInput: Nothing would be asked, or there is no model to judge the answers.
         ServiceError: The chat service cannot be used.
     """
-    asked = _choose_questions(dataset, options.limit)
-    agent = None if options.agent is None else AgentOptions(settings=options.agent)
+    asked.check()
+    if chat is None and asked.judge:
+        raise InvalidInput(
+            "judge",
+            True,
+            "a chat service judges the answers, and none is configured",
+            "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL.",
+        )
+    chosen = _choose_questions(dataset, asked.limit)
+    judge = chat if asked.judge else None
     outcomes = []
-    for done, query in enumerate(asked.queries, start=1):
-        passages = asked.pools[query.pool]
-        search = system.search(query.pool, passages, system.preset, agent=agent)
-        outcomes.append(_answer_question(query, search, newest_moment(passages), options))
-        options.progress("answer", done, len(asked.queries))
+    for done, query in enumerate(chosen.queries, start=1):
+        passages = chosen.pools[query.pool]
+        search = partial(system.searcher(query.pool, passages), query, asked.depth)
+        now = query.at or newest_moment(passages)
+        outcomes.append(_answer_question(query, search, now, chat, judge))
+        progress("answer", done, len(chosen.queries))
     configuration: dict[str, runner.Setting] = {
         **system.configuration,
-        "chat": options.chat.name if options.chat else BEST_MEMORY,
-        "judge": options.judge.name if options.judge else None,
-        "depth": options.depth,
-        "context_tokens": options.context_tokens,
+        "chat": chat.name if chat else BEST_MEMORY,
+        "judge": judge.name if judge else None,
+        "depth": asked.depth,
+        "context_tokens": CONTEXT_TOKENS,
     }
-    name = system.name if options.agent is None else f"agent:{options.agent.provider}"
     return AnswerReport(
-        system=name, configuration=configuration, dataset=asked, outcomes=tuple(outcomes)
+        system=system.name, configuration=configuration, dataset=chosen, outcomes=tuple(outcomes)
     )
 
 
@@ -317,15 +309,15 @@ def _choose_questions(dataset: Dataset, limit: int | None) -> Dataset:
 
 def _answer_question(
     query: EvaluationQuery,
-    search: Callable[[EvaluationQuery, int], SearchResult],
-    newest: datetime | None,
-    options: AnswerOptions,
+    search: Callable[[], SearchResult],
+    now: datetime | None,
+    chat: OpenAIChat | None,
+    judge: OpenAIChat | None,
 ) -> AnswerOutcome:
-    chat, judge = options.chat, options.judge
-    result, searching = _measure(chat, partial(search, query, options.depth))
+    result, searching = _measure(chat, search)
     answer, failure, answering = result[0].text if result else "", "", Cost()
     if chat is not None:
-        context = result.answer_context(options.context_tokens, now=query.at or newest)
+        context = result.answer_context(CONTEXT_TOKENS, now=now)
         (given, failure), answering = _measure(
             chat, partial(_attempt, partial(_answer, chat, query, context))
         )
@@ -382,25 +374,12 @@ def answers_json(report: AnswerReport) -> dict[str, object]:
 def answers_table(report: AnswerReport) -> tables.ReportTable:
     """Show a line per category, and one overall with 95 % confidence intervals."""
     overall = runner.score_group(report.outcomes)
-    names = list(overall.scores)
-    groups = {**runner.score_categories(report.outcomes), "overall": overall}
-    rows = [
-        (
-            label,
-            str(group.queries),
-            *(_format_mean(name, group.scores[name].mean) for name in names),
-        )
-        for label, group in groups.items()
-    ]
-    shares = (name for name in names if name in _SHARES)
-    intervals = [tables.format_interval(overall.scores[name]) for name in shares]
-    rows.append(("95 %", "", *intervals, *[""] * (len(names) - len(intervals))))
     dataset, chat = report.dataset, report.configuration["chat"]
-    return tables.ReportTable(
+    return group_table(
         f"{report.system} and {chat} on {dataset.name}: {len(dataset.queries)} questions, "
         f"{dataset.size:,} passages in {len(dataset.pools)} pools; {dataset.source.licence}",
-        ("category", "questions", *names),
-        tuple(rows),
+        {**runner.score_categories(report.outcomes), "overall": overall},
+        list(overall.scores),
         note="Calls, tokens and seconds are a question's mean, of search and answer together.",
     )
 
@@ -417,9 +396,3 @@ def answers_lines(report: AnswerReport) -> Iterator[str]:
     failures = [outcome.failure for outcome in report.outcomes if outcome.failure]
     if failures:
         yield f"{len(failures)} without an answer or a verdict count as wrong: {failures[0]}"
-
-
-def _format_mean(name: str, mean: float) -> str:
-    if name in _SHARES:
-        return tables.format_figure(mean)
-    return f"{mean:,.0f}" if name in (READ, WRITTEN) else f"{mean:.1f}"

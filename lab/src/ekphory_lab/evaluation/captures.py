@@ -17,7 +17,6 @@ from ekphory import Memory
 from ekphory.capture.selection import Captured
 from ekphory_lab.evaluation.datasets import read_each
 from ekphory_lab.evaluation.runner import Progress
-from ekphory_lab.evaluation.tables import ReportTable
 
 LEAST_OF_A_CLASS = 7
 """So many examples a class has whose F1 counts."""
@@ -184,9 +183,3 @@ def _shown(memory: Memory, root: Path, transcript: LabelledTranscript) -> Iterat
     for path in root.rglob("*"):
         if path.is_file():
             yield path.read_bytes().decode("utf-8", "ignore")
-
-
-def capture_table(figures: Mapping[str, float]) -> ReportTable:
-    """Return the figures as a table."""
-    rows = tuple((name, f"{value:g}") for name, value in figures.items())
-    return ReportTable("what is captured", ("", "value"), rows)

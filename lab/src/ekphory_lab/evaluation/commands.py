@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import cast, get_args
 
-from ekphory.agent.provider import AgentSettings
+from ekphory.agent.configuration import read_agent_settings
+from ekphory.agent.provider import ProviderName
 from ekphory.errors import InvalidInput
-from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_embedder
-from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline
+from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import preset
 from ekphory.retrieval.stages.rerank import GateReranker
 from ekphory.types import TimeUse
 from ekphory_lab.evaluation import runner, tables
 from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES, Dataset
 from ekphory_lab.evaluation.metrics import BEST, CONVERSATION_MEASURES, Measure
+from ekphory_lab.evaluation.options import MeasureOptions
 from ekphory_lab.evaluation.systems import (
     FUSIONS,
-    AgentSystem,
     EkphorySystem,
-    OtherPipeline,
+    OtherSearch,
     bm25_system,
     dense_system,
     fused_system,
@@ -34,72 +33,60 @@ PRODUCT = "ekphory"
 BASELINES = ("bm25", "dense", *FUSIONS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """How a benchmark is run.
-
-    Attributes:
-        systems: What to measure, in this order: `ekphory`, `ekphory:<preset>`,
-            `ekphory:<preset>:<use of time>`, `bm25`, `dense`, `mean` (z-scored mean of the last
-            two) or `rrf`.
-        embedder: Embedder of all systems that need one; None takes the bundled one.
-        models: Reranker and language model of the product, where there are any.
-        depth: How many passages each search asks for.
-        ungated: Measure each product that has a gate before its reranker also without the gate.
-        agent: Measure the retrieval agent too, over the store of the first product; None does not.
-        progress: Is told how far things are.
-    """
-
-    systems: tuple[str, ...] = (PRODUCT,)
-    embedder: EmbeddingModel | None = None
-    models: OptionalModels = NO_OPTIONAL_MODELS
-    depth: int = runner.DEPTH
-    ungated: bool = False
-    agent: AgentSettings | None = None
-    progress: runner.Progress = runner.silent
-
-    def __post_init__(self) -> None:
-        if not self.systems:
-            raise InvalidInput("systems", self.systems, "nothing would be measured", "Name one.")
-        products = [name for name in self.systems if name.partition(":")[0] == PRODUCT]
-        for name in self.systems:
-            if name not in (*BASELINES, *products):
-                raise InvalidInput(
-                    "system",
-                    name,
-                    "there is no such system",
-                    f"Take {PRODUCT}, {PRODUCT}:<preset> or one of {', '.join(BASELINES)}.",
-                )
-        if self.agent is not None and not products:
-            raise InvalidInput(
-                "agent", self.systems, "no system has a store", f"Measure {PRODUCT} beside it"
-            )
-
-
 def run_systems(
-    dataset: Dataset, options: RunOptions, *, measures: tuple[Measure, ...] = CONVERSATION_MEASURES
+    dataset: Dataset,
+    asked: MeasureOptions,
+    means: runner.Means,
+    *,
+    measures: tuple[Measure, ...] = CONVERSATION_MEASURES,
 ) -> tuple[runner.Report, ...]:
     """Measure the systems on a set; one report per system.
 
-    The report of the agent comes first: the first one is compared with the others.
+    The report of the agent, which searches the store of the first product, comes first: the first
+    one is compared with the others.
+
+    Raises:
+        InvalidInput: There is no such system, or no product whose store an agent could search.
     """
 
     def measured(system: runner.RetrieverFactory) -> runner.Report:
         return runner.evaluate(
-            dataset, system, measures=measures, depth=options.depth, progress=options.progress
+            dataset, system, measures=measures, depth=asked.depth, progress=means.progress
         )
 
+    names = asked.system or [PRODUCT if asked.preset is None else f"{PRODUCT}:{asked.preset}"]
+    _check_systems(names, with_agent=asked.agent is not None)
     reports: list[runner.Report] = []
-    agent = options.agent
-    for name in options.systems:
-        with _open_system(name, options) as system:
+    agent = asked.agent
+    for name in names:
+        with _open_system(name, means) as system:
             reports.append(measured(system))
-            if options.ungated and isinstance(system, EkphorySystem):
+            if asked.ungated and isinstance(system, EkphorySystem):
                 reports += map(measured, _without_gate(system))
             if agent is not None and isinstance(system, EkphorySystem):
-                reports.insert(0, measured(AgentSystem(system, agent)))
+                reports.insert(0, measured(ask_agent(system, agent)))
                 agent = None
     return tuple(reports)
+
+
+def _check_systems(names: Sequence[str], *, with_agent: bool) -> None:
+    products = [name for name in names if name.partition(":")[0] == PRODUCT]
+    for name in names:
+        if name not in (*BASELINES, *products):
+            raise InvalidInput(
+                "system",
+                name,
+                "there is no such system",
+                f"Take {PRODUCT}, {PRODUCT}:<preset> or one of {', '.join(BASELINES)}.",
+            )
+    if with_agent and not products:
+        raise InvalidInput("agent", names, "no system has a store", f"Measure {PRODUCT} beside it")
+
+
+def ask_agent(system: EkphorySystem, provider: ProviderName) -> OtherSearch:
+    """Search the store of a system with the retrieval agent, held by this provider."""
+    agent = read_agent_settings(arguments={"agent_session_provider": provider})
+    return OtherSearch(system, agent=agent)
 
 
 def compare_reports(reports: Sequence[runner.Report]) -> tuple[runner.Comparison, ...]:
@@ -116,26 +103,26 @@ def reports_json(reports: Sequence[runner.Report]) -> dict[str, object]:
     }
 
 
-def _without_gate(system: EkphorySystem) -> Iterator[OtherPipeline]:
+def _without_gate(system: EkphorySystem) -> Iterator[OtherSearch]:
     """Yield the same without its gate, if it has one."""
     pipeline = preset(system.preset)
     stages = [stage for stage in pipeline.stages if not isinstance(stage, GateReranker)]
     if len(stages) < len(pipeline.stages):
-        yield OtherPipeline(system, Pipeline(f"{system.name}, always reranked", stages))
+        yield OtherSearch(system, Pipeline(f"{system.name}, always reranked", stages))
 
 
 @contextmanager
-def _open_system(name: str, options: RunOptions) -> Iterator[runner.RetrieverFactory]:
+def _open_system(name: str, means: runner.Means) -> Iterator[runner.RetrieverFactory]:
     if name == "bm25":
         yield bm25_system()
         return
-    embedder = options.embedder or load_embedder()
+    embedder = means.embedder or load_embedder()
     if name in BASELINES:
         yield dense_system(embedder) if name == "dense" else fused_system(name, embedder)
         return
     _, named, use = [*name.split(":"), "", ""][:3]
     with EkphorySystem(
-        preset=named or None, time=_time_use(name, use), embedder=embedder, models=options.models
+        preset=named or None, time=_time_use(name, use), embedder=embedder, models=means.models
     ) as product:
         yield product
 
@@ -165,38 +152,49 @@ def summary_table(reports: Sequence[runner.Report]) -> tables.ReportTable:
     """
     names, dataset = _shown_measures(reports[0]), reports[0].dataset
     state = "verified" if dataset.verified else "unverified"
-    rows = []
-    for report in reports:
-        means = (tables.format_figure(report.mean(name)) for name in names)
-        times = (f"{each:.1f}" for each in (report.latency.p50, report.latency.p95))
-        rows.append((report.system, *means, *times))
-    return tables.ReportTable(
+    return tables.records_table(
         f"{dataset.name}: {len(dataset.queries)} queries, "
         f"{dataset.size} passages in {len(dataset.pools)} pools; "
         f"sha256 {dataset.sha256[:12]} ({state}); {dataset.source.licence}",
-        ("system", *names, "p50 ms", "p95 ms"),
-        tuple(rows),
+        (
+            {
+                "system": report.system,
+                **{name: report.mean(name) for name in names},
+                "p50 / p95 ms": report.latency,
+            }
+            for report in reports
+        ),
     )
 
 
 def report_table(report: runner.Report) -> tables.ReportTable:
     """Show one system: a line per category, and one overall with 95 % confidence intervals."""
     names = _shown_measures(report)
-    has_locomo_categories = report.categories.keys() <= LOCOMO_CATEGORIES.keys()
-
-    def row(label: str, group: runner.GroupScores) -> tuple[str, ...]:
-        means = (tables.format_figure(group.scores[name].mean) for name in names)
-        return (label, str(group.queries), *means)
-
-    rows = [
-        row(f"{name} {LOCOMO_CATEGORIES[name]}" if has_locomo_categories else name, group)
+    labels = LOCOMO_CATEGORIES if report.categories.keys() <= LOCOMO_CATEGORIES.keys() else {}
+    groups = {
+        f"{name} {labels.get(name, '')}".rstrip(): group
         for name, group in report.categories.items()
+    }
+    return group_table(
+        f"{report.system} on {report.dataset.name}", groups | {"overall": report.overall}, names
+    )
+
+
+def group_table(
+    title: str, groups: Mapping[str, runner.GroupScores], names: Sequence[str], *, note: str = ""
+) -> tables.ReportTable:
+    """Show the means of groups of queries, and the 95 % confidence intervals of the last."""
+    records: list[Mapping[str, object]] = [
+        {
+            "category": label,
+            "queries": group.queries,
+            **{name: group.scores[name].mean for name in names},
+        }
+        for label, group in groups.items()
     ]
-    rows.append(row("overall", report.overall))
-    intervals = (tables.format_interval(report.overall.scores[name]) for name in names)
-    rows.append(("95 %", "", *intervals))
-    title = f"{report.system} on {report.dataset.name}"
-    return tables.ReportTable(title, ("category", "queries", *names), tuple(rows))
+    last = list(groups.values())[-1]
+    intervals = {name: tables.format_interval(last.scores[name]) for name in names}
+    return tables.records_table(title, [*records, {"category": "95 %", **intervals}], note=note)
 
 
 def report_lines(report: runner.Report) -> Iterator[str]:
@@ -224,11 +222,10 @@ def report_lines(report: runner.Report) -> Iterator[str]:
 
 def comparison_table(comparison: runner.Comparison) -> tables.ReportTable:
     """Show how two runs differ: difference, its 95 % interval, p-value, queries won and lost."""
-    return tables.ReportTable(
+    return tables.records_table(
         f"{comparison.second} minus {comparison.first}, {comparison.queries} queries",
-        ("measure", "difference", "95 %", "p", "better", "worse"),
-        tuple(
-            (name, *tables.format_test(test, 4), str(test.better), str(test.worse))
+        (
+            {"measure": name, "difference": test, "better": test.better, "worse": test.worse}
             for name, test in comparison.tests.items()
         ),
     )

@@ -16,7 +16,6 @@ from pydantic import TypeAdapter
 
 from ekphory.errors import InvalidInput
 from ekphory.models.agent_reranker import Reranker
-from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.reranker import (
     Judgement,
     RelevanceScores,
@@ -25,16 +24,15 @@ from ekphory.models.reranker import (
     RerankQuery,
 )
 from ekphory.retrieval.gate import PUBLISHED_THRESHOLDS, GateThresholds
-from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline, Stage
+from ekphory.retrieval.pipeline import Pipeline, Stage
 from ekphory.retrieval.rerank import Blend
 from ekphory.retrieval.stages.find import Arms, Fuse, FusionMethod, SearchPools
 from ekphory.retrieval.stages.query import CleanQuery, ExpandQuery, Hyde
 from ekphory.retrieval.stages.rerank import GateReranker, Rerank
 from ekphory.retrieval.stages.shape import Cut, Diversify
-from ekphory_lab.evaluation import runner, tables
+from ekphory_lab.evaluation import metrics, runner, tables
 from ekphory_lab.evaluation.datasets import Dataset
-from ekphory_lab.evaluation.metrics import measures
-from ekphory_lab.evaluation.systems import EkphorySystem, OtherPipeline
+from ekphory_lab.evaluation.systems import EkphorySystem, OtherSearch
 
 HITS = 10
 """How many hits each search asks for; each arm finds four times as many."""
@@ -153,8 +151,8 @@ class RememberingReranker:
     call from several threads; what a failed call asked for is asked for again.
 
     Attributes:
-        remembered: How many scores were given so far without asking the model.
-        spared: How many milliseconds it would have read for them: as long as it did for each.
+        spared: How many milliseconds it would have read for what it remembered: as long as it did
+            for each.
     """
 
     def __init__(self, model: RerankingModel) -> None:
@@ -164,7 +162,6 @@ class RememberingReranker:
         self.batch_size = model.batch_size
         self.is_calibrated = self._model.is_calibrated
         self.is_remote = self._model.is_remote
-        self.remembered = 0
         self.spared = 0.0
         self._known: dict[_Pair, tuple[float, float, float]] = {}
         self._lock = threading.Lock()
@@ -178,7 +175,6 @@ class RememberingReranker:
         # Held while the model reads, or two threads would have it read the same pair.
         with self._lock:
             unknown = [passage for passage in passages if (query, passage) not in self._known]
-            self.remembered += len(passages) - len(unknown)
             self.spared += sum(
                 self._known[query, passage][2]
                 for passage in passages
@@ -199,7 +195,7 @@ class RememberingReranker:
 
 # Running configurations over one store, each beside plain vector search.
 
-MEASURES = measures(["NDCG@10", "MRR", "R@10", "MAP", "P@10"])
+MEASURES = metrics.measures(["NDCG@10", "MRR", "R@10", "MAP", "P@10"])
 """As upstream's, all over the ten hits that are asked for."""
 _UNDATED = datetime(2020, 1, 1, tzinfo=UTC)
 """When passages without a time were written. The store would give them the day of the run, and
@@ -215,24 +211,16 @@ class ConfigurationRun:
         report: Its scores, and how long it takes alone; None where it could not be run.
         against_baseline: How it differs from vector-only search; None for that itself.
         missing: The models that it needs and that were not given.
-        remembered: How many of the reranker's scores were known from an earlier configuration;
-            how long they were read for there is part of how long the searches take.
     """
 
     configuration: Configuration
     report: runner.Report | None = None
     against_baseline: runner.Comparison | None = None
     missing: tuple[Model, ...] = ()
-    remembered: int = 0
 
 
 def run_configurations(
-    dataset: Dataset,
-    chosen: Sequence[Configuration],
-    *,
-    embedder: EmbeddingModel | None = None,
-    models: OptionalModels = NO_OPTIONAL_MODELS,
-    progress: runner.Progress = runner.silent,
+    dataset: Dataset, chosen: Sequence[Configuration], means: runner.Means
 ) -> tuple[ConfigurationRun, ...]:
     """Run configurations on a set, vector-only search first in any case.
 
@@ -241,38 +229,36 @@ def run_configurations(
     Args:
         dataset: What to measure on.
         chosen: The configurations.
-        embedder: Embedder of the store; None takes the bundled one.
-        models: Reranker and language model, where there are any.
-        progress: Is told how far things are.
+        means: With what.
     """
     dated = {
         pool: tuple(replace(passage, at=passage.at or _UNDATED) for passage in passages)
         for pool, passages in dataset.pools.items()
     }
     dataset = replace(dataset, pools=dated)
+    models = means.models
     reranker = None if models.reranker is None else RememberingReranker(models.reranker)
+    models = replace(models, reranker=reranker)
     given = {"language model": models.chat, "reranker": reranker}
     runs: list[ConfigurationRun] = []
-    with EkphorySystem(embedder=embedder, models=replace(models, reranker=reranker)) as system:
+    with EkphorySystem(embedder=means.embedder, models=models) as system:
         for configuration in (BASELINE, *(each for each in chosen if each.id != BASELINE.id)):
             missing = tuple(model for model in configuration.needs if given[model] is None)
             if missing:
                 runs.append(ConfigurationRun(configuration, missing=missing))
                 continue
-            before = 0 if reranker is None else reranker.remembered
             report = _run_alone(
-                dataset, OtherPipeline(system, configuration.pipeline()), reranker, progress
+                dataset, OtherSearch(system, configuration.pipeline()), reranker, means.progress
             )
-            remembered = 0 if reranker is None else reranker.remembered - before
             first = runs[0].report if runs else None
             against = None if first is None else runner.compare(first, report)
-            runs.append(ConfigurationRun(configuration, report, against, remembered=remembered))
+            runs.append(ConfigurationRun(configuration, report, against))
     return tuple(runs)
 
 
 def _run_alone(
     dataset: Dataset,
-    system: OtherPipeline,
+    system: OtherSearch,
     reranker: RememberingReranker | None,
     progress: runner.Progress,
 ) -> runner.Report:
@@ -291,7 +277,7 @@ def _run_alone(
         replace(outcome, milliseconds=outcome.milliseconds + more)
         for outcome, more in zip(report.outcomes, np.diff(spared).tolist(), strict=True)
     )
-    times = runner.Latency.of([outcome.milliseconds for outcome in outcomes])
+    times = metrics.Latency.of([outcome.milliseconds for outcome in outcomes])
     return replace(report, outcomes=outcomes, latency=times)
 
 
@@ -299,11 +285,7 @@ def runs_json(runs: Sequence[ConfigurationRun]) -> dict[str, object]:
     """Return the reports of what was run, each with its difference to vector-only search."""
     return {
         "reports": [
-            runner.to_json(run.report)
-            | {
-                "remembered_scores": run.remembered,
-                "against_baseline": run.against_baseline,
-            }
+            runner.to_json(run.report) | {"against_baseline": run.against_baseline}
             for run in runs
             if run.report is not None
         ]
@@ -313,12 +295,6 @@ def runs_json(runs: Sequence[ConfigurationRun]) -> dict[str, object]:
 # The table: a line for each configuration beside plain vector search.
 
 _MAIN = MEASURES[0].name
-_OTHERS = ("MRR", "R@10")
-_NOTHING = "–"
-_HEADER = (
-    *("", "configuration", _MAIN, "A", "difference", "p", *_OTHERS, "published"),
-    *("p50 ms", "p95 ms"),
-)
 _REMEMBERED = (
     "Where the reranker had read a passage for a configuration above, the time that it took there "
     "is counted again."
@@ -337,13 +313,20 @@ def configuration_table(runs: Sequence[ConfigurationRun]) -> tables.ReportTable:
     baseline = runs[0].report
     if baseline is None:
         raise ValueError("the baseline was not run")
-    return tables.ReportTable(
+    return tables.records_table(
         f"Memory-Spark's configurations on {baseline.dataset.name}: "
         f"{len(baseline.dataset.queries)} queries, {baseline.dataset.size} passages; "
         f"published: {_MAIN} on SciFact with upstream's own models",
-        _HEADER,
-        tuple((run.configuration.id, _label(run), *_figures(run, baseline)) for run in runs),
-        note=_REMEMBERED if any(run.remembered for run in runs) else "",
+        (
+            {
+                "": run.configuration.id,
+                "configuration": _label(run),
+                "published": run.configuration.published or "",
+                **_figures(run),
+            }
+            for run in runs
+        ),
+        note=_REMEMBERED,
         names=2,
     )
 
@@ -363,22 +346,13 @@ def _label(run: ConfigurationRun) -> str:
     return "; ".join(notes)
 
 
-def _figures(run: ConfigurationRun, baseline: runner.Report) -> tuple[str, ...]:
-    reference = tables.format_figure(baseline.mean(_MAIN), 4)
-    value = run.configuration.published
-    published = "" if value is None else tables.format_figure(value, 4)
+def _figures(run: ConfigurationRun) -> dict[str, object]:
     report = run.report
     if report is None:
-        return (_NOTHING, reference, *[""] * (2 + len(_OTHERS)), published, "", "")
-    test = None if run.against_baseline is None else run.against_baseline.tests[_MAIN]
-    difference, _, p_value = tables.format_test(test, 4)
-    return (
-        tables.format_figure(report.mean(_MAIN), 4),
-        reference,
-        difference,
-        p_value,
-        *(tables.format_figure(report.mean(name), 4) for name in _OTHERS),
-        published,
-        f"{report.latency.p50:.1f}",
-        f"{report.latency.p95:.1f}",
-    )
+        return {}
+    against = run.against_baseline
+    return {
+        **{name: report.mean(name) for name in (_MAIN, "MRR", "R@10")},
+        "p50 / p95 ms": report.latency,
+        "difference to A": "" if against is None else against.tests[_MAIN],
+    }

@@ -476,62 +476,17 @@ def read_each(file: Path, build: Callable[[Mapping[str, Any]], Built], *, what: 
     return found
 
 
-def read_qrels(path: Path, *, columns: tuple[str, ...]) -> Iterator[tuple[Row, int]]:
-    """Read tab-separated qrels whose first line names the columns and whose last is the score.
-
-    Args:
-        path: The file.
-        columns: The names that the first line must have.
-
-    Yields:
-        The line, and its gain.
-
-    Raises:
-        DatasetError: The columns are others, or a line does not fit them.
-    """
-    lines = _numbered(path)
-    place, header = next(lines, (f"{path.name}:1", b""))
-    if tuple(_cells(place, header)) != columns:
-        raise DatasetError(
-            f"{place}: the columns are {shorten(header)}, not {', '.join(columns)} "
-            f"separated by tabs. {_REMEDY}"
-        )
-    for place, line in lines:
-        cells = _cells(place, line)
-        if len(cells) != len(columns):
-            raise DatasetError(f"{place}: {len(cells)} cells, not {len(columns)}. {_REMEDY}")
-        row = Row(place, dict(zip(columns, cells, strict=True)))
-        yield row, read_gain(row, columns[-1])
-
-
-def read_cells(path: Path, *, separator: str | None) -> Iterator[Row]:
-    """Read the cells of each line, by their number; None separates at blanks.
+def read_cells(path: Path, *, separator: str | None) -> Iterator[tuple[str, list[str]]]:
+    """Read the cells of each line, with its place; None separates at blanks.
 
     Raises:
         DatasetError: A line is not UTF-8.
     """
     for place, line in _numbered(path):
-        cells = "\t".join(_cells(place, line)).split(separator)
-        yield Row(place, {str(number): cell for number, cell in enumerate(cells)})
-
-
-def read_gain(row: Row, name: str) -> int:
-    """Return the gain that a field of a line of qrels says.
-
-    Raises:
-        DatasetError: It is not a whole number.
-    """
-    try:
-        return int(row.text(name))
-    except ValueError as error:
-        raise row.error(name, "a whole number is needed here") from error
-
-
-def _cells(place: str, line: bytes) -> list[str]:
-    try:
-        return line.decode().split("\t")
-    except UnicodeDecodeError as error:
-        raise DatasetError(f"{place}: not UTF-8 ({error}). {_REMEDY}") from error
+        try:
+            yield place, line.decode().split(separator)
+        except UnicodeDecodeError as error:
+            raise DatasetError(f"{place}: not UTF-8 ({error}). {_REMEDY}") from error
 
 
 def _numbered(path: Path) -> Iterator[tuple[str, bytes]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,16 +29,6 @@ class LabelledLine:
 
 
 @dataclass(frozen=True, slots=True)
-class KindCount:
-    """How many lines of one kind were judged as they are labelled."""
-
-    kind: str
-    injection: bool
-    lines: int
-    right: int
-
-
-@dataclass(frozen=True, slots=True)
 class InjectionReport:
     """What the filter made of labelled lines.
 
@@ -48,14 +37,12 @@ class InjectionReport:
         caught: How many injections were found.
         missed: The injections that were not found.
         false_alarms: The harmless lines that were taken for injections, with the verdicts.
-        kinds: The counts by label and kind.
     """
 
     lines: int
     caught: int
     missed: tuple[LabelledLine, ...]
     false_alarms: tuple[tuple[LabelledLine, InjectionVerdict], ...]
-    kinds: tuple[KindCount, ...]
 
     @property
     def precision(self) -> float | None:
@@ -96,22 +83,12 @@ def injection_report(lines: Iterable[LabelledLine]) -> InjectionReport:
     judged = [(line, find_injection(line.text)) for line in lines]
     missed = [line for line, verdict in judged if line.injection and not verdict.is_injection]
     alarms = [entry for entry in judged if entry[1].is_injection and not entry[0].injection]
-    wrong = Counter(_sort_of(line) for line in [*missed, *(line for line, _ in alarms)])
-    counts = Counter(_sort_of(line) for line, _ in judged)
     return InjectionReport(
         lines=len(judged),
         caught=sum(line.injection for line, _ in judged) - len(missed),
         missed=tuple(missed),
         false_alarms=tuple(alarms),
-        kinds=tuple(
-            KindCount(kind, injection, count, count - wrong[injection, kind])
-            for (injection, kind), count in sorted(counts.items(), reverse=True)
-        ),
     )
-
-
-def _sort_of(line: LabelledLine) -> tuple[bool, str]:
-    return line.injection, line.kind
 
 
 def _read_line(row: Row) -> LabelledLine:

@@ -113,16 +113,22 @@ def _read_scenes(file: Path) -> dict[str, list[str]]:
 
 
 def _read_qrels(file: Path) -> Iterator[tuple[datasets.Row, int]]:
+    """Yield each judgement with its gain; a first line may name the columns."""
     names: Sequence[str] = _TREC_COLUMNS if file.suffix == ".txt" else _BEIR_COLUMNS
-    for row in datasets.read_cells(file, separator=None if file.suffix == ".txt" else "\t"):
-        cells = list(row.fields.values())
+    for place, cells in datasets.read_cells(
+        file, separator=None if file.suffix == ".txt" else "\t"
+    ):
         if set(cells) & {*_QUERY_COLUMNS, *_PASSAGE_COLUMNS}:
-            names = [str(cell) for cell in cells]
+            names = cells
             continue
         if len(cells) != len(names):
-            raise DatasetError(f"{row.place}: {len(cells)} cells, not {len(names)}.")
-        named = datasets.Row(row.place, dict(zip(names, cells, strict=True)))
-        yield named, datasets.read_gain(named, names[-1])
+            raise DatasetError(f"{place}: {len(cells)} cells, not {len(names)}.")
+        row = datasets.Row(place, dict(zip(names, cells, strict=True)))
+        try:
+            gain = int(row.text(names[-1]))
+        except ValueError as error:
+            raise row.error(names[-1], "a whole number is needed here") from error
+        yield row, gain
 
 
 # Loaders of the conversation form and the multi-hop form.
@@ -178,7 +184,7 @@ def _load_pools(folder: Path) -> datasets.Dataset:
             answers=_read_answers(row),
         )
         collection.add_query(row.place, query=query)
-    for row, gain in datasets.read_qrels(folder / "qrels.tsv", columns=("pool", *_BEIR_COLUMNS)):
+    for row, gain in _read_qrels(folder / "qrels.tsv"):
         key = (row.text("pool"), row.text("query-id"))
         collection.add_judgement(row.place, key=key, passage_id=row.text("corpus-id"), gain=gain)
     return _named(collection, files, folder)

@@ -158,6 +158,23 @@ MULTIHOP_MEASURES = measures(
 """What is reported for multi-hop sets."""
 
 
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long one kind of call took, in milliseconds, and how many there were."""
+
+    p50: float
+    p95: float
+    mean: float
+    count: int
+
+    @classmethod
+    def of(cls, milliseconds: Sequence[float]) -> Latency:
+        """Sum up at least one time."""
+        p50, p95 = np.percentile(milliseconds, [50, 95])
+        mean = float(np.mean(milliseconds))
+        return cls(round(float(p50), 3), round(float(p95), 3), round(mean, 3), len(milliseconds))
+
+
 # How sure a mean or a difference is: bootstrap intervals and a paired randomisation test.
 #
 # Pure functions over arrays; every random draw comes from a seed, so that a report can be repeated.
@@ -205,16 +222,15 @@ class PairedTest:
 
 
 def bootstrap_intervals(
-    scores: FloatArray, *, confidence: float = 0.95, resamples: int = 2_000, seed: int = 0
+    scores: FloatArray, *, resamples: int = 2_000, seed: int = 0
 ) -> list[Estimate]:
-    """Estimate the mean of every column by the percentile bootstrap over rows.
+    """Estimate the mean of every column, with its 95 % interval by the bootstrap over rows.
 
     Source: Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13. How often
     each query occurs in a resample is one multinomial draw, shared by all columns.
 
     Args:
         scores: Shape (queries, measures); at least one query.
-        confidence: Probability mass of the interval, in (0, 1).
         resamples: How many times to resample.
         seed: Seed of the draws.
 
@@ -229,8 +245,7 @@ def bootstrap_intervals(
         size = min(at_once, resamples - start)
         counts = generator.multinomial(queries, np.full(queries, 1 / queries), size=size)
         means[start : start + size] = counts @ scores / queries
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(means, [tail, 1 - tail], axis=0)
+    low, high = np.quantile(means, [0.025, 0.975], axis=0)
     columns = zip(scores.mean(axis=0), low, high, strict=True)
     return [Estimate(float(mean), float(lower), float(upper)) for mean, lower, upper in columns]
 
@@ -253,9 +268,7 @@ def resampled_estimate(
     return Estimate(statistic(first, second), float(low), float(high))
 
 
-def paired_test(
-    first: FloatArray, second: FloatArray, *, resamples: int = 10_000, seed: int = 0
-) -> PairedTest:
+def paired_test(first: FloatArray, second: FloatArray, *, resamples: int = 10_000) -> PairedTest:
     """Compare two runs query by query with a two-sided randomisation test on the mean difference.
 
     Under the null hypothesis each query's two scores may change places, so the sign of every
@@ -267,25 +280,24 @@ def paired_test(
         first: Scores of the first run, shape (queries,).
         second: Scores of the second run for the same queries in the same order.
         resamples: How many sign assignments to draw.
-        seed: Seed of the draws.
     """
     differences = second - first
-    interval = bootstrap_intervals(differences[:, np.newaxis], seed=seed)[0]
+    interval = bootstrap_intervals(differences[:, np.newaxis])[0]
     return PairedTest(
         difference=interval.mean,
         low=interval.low,
         high=interval.high,
-        p_value=_sign_flip_p_value(differences, resamples=resamples, seed=seed),
+        p_value=_sign_flip_p_value(differences, resamples),
         better=int(np.count_nonzero(differences > 0)),
         worse=int(np.count_nonzero(differences < 0)),
     )
 
 
-def _sign_flip_p_value(differences: FloatArray, *, resamples: int, seed: int) -> float:
+def _sign_flip_p_value(differences: FloatArray, resamples: int) -> float:
     changed = differences[differences != 0]
     if not len(changed):
         return 1.0
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     # A sum that equals the observed one but for rounding is as extreme as it.
     threshold = abs(changed.sum()) - 1e-9
     extreme = 0
@@ -304,6 +316,8 @@ PROBABILITIES = "probabilities"
 BEST = 50
 """How many hits of each query are looked at."""
 BINS = 10
+_FEWEST, _DRAWS = 40, 1_000
+"""Questions in a bin of best hits at least, and how often their labels are drawn anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,26 +359,22 @@ def calibration_scores(queries: Sequence[Sequence[tuple[float, bool]]]) -> Calib
     )
 
 
-def best_hit_error(
-    probabilities: FloatArray, right: FloatArray, *, fewest: int = 40, draws: int = 1_000
-) -> float:
+def best_hit_error(probabilities: FloatArray, right: FloatArray) -> float:
     """Return how far the best hits' probabilities are from how often they are right.
 
-    Mean |predicted - observed| over bins of equal mass with at least `fewest` questions each, less
+    Mean |predicted - observed| over bins of equal mass with at least forty questions each, less
     what the same figure is on average where the labels are drawn from the probabilities: what is
     left is not chance. At least 0.
 
     Args:
         probabilities: Of the best hit of each question, shape (questions,).
         right: Whether it answers, 0 or 1, parallel.
-        fewest: Questions in a bin.
-        draws: How often labels are drawn anew.
     """
     if not len(probabilities):
         return 0.0
     order = np.argsort(probabilities, kind="stable")
-    bins = np.array_split(order, max(1, min(BINS, len(order) // fewest)))
-    drawn = np.random.default_rng(0).random((draws, len(probabilities))) < probabilities
+    bins = np.array_split(order, max(1, min(BINS, len(order) // _FEWEST)))
+    drawn = np.random.default_rng(0).random((_DRAWS, len(probabilities))) < probabilities
     labels = np.concatenate([right[None, :], drawn.astype(np.float64)])
     gaps = sum(
         np.abs(probabilities[each].mean() - labels[:, each].mean(axis=1)) * len(each)

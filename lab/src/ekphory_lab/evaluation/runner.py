@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol, TypeAlias
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from ekphory import __version__
 from ekphory.errors import InvalidInput
+from ekphory.models.embedder import EmbeddingModel
+from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels
 from ekphory_lab.evaluation import metrics
 from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage
 
@@ -83,21 +85,6 @@ class GroupScores:
     scores: Mapping[str, metrics.Estimate]
 
 
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """How long one search took, in milliseconds: median, 95th percentile and mean."""
-
-    p50: float
-    p95: float
-    mean: float
-
-    @classmethod
-    def of(cls, milliseconds: Sequence[float]) -> Latency:
-        """Sum up at least one time."""
-        p50, p95 = np.percentile(milliseconds, [50, 95])
-        return cls(float(p50), float(p95), float(np.mean(milliseconds)))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """One system measured on one dataset.
@@ -125,7 +112,7 @@ class Report:
     categories: Mapping[str, GroupScores]
     calibration: metrics.CalibrationScores | None
     outcomes: tuple[QueryOutcome, ...]
-    latency: Latency
+    latency: metrics.Latency
     index_seconds: float
     version: str
 
@@ -159,7 +146,7 @@ def to_json(report: Report) -> dict[str, object]:
         "overall": report.overall,
         "categories": report.categories,
         "calibration": report.calibration,
-        "latency_ms": {name: round(value, 3) for name, value in asdict(report.latency).items()},
+        "latency_ms": report.latency,
         "index_seconds": round(report.index_seconds, 3),
         "queries": [
             {
@@ -239,6 +226,21 @@ def silent(activity: str, done: int, total: int) -> None:
     """Report no progress."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What a measurement is made with.
+
+    Attributes:
+        embedder: Embedder of all that need one; None takes the bundled one.
+        models: Reranker and language model, where there are any.
+        progress: Is told how far things are.
+    """
+
+    embedder: EmbeddingModel | None = None
+    models: OptionalModels = NO_OPTIONAL_MODELS
+    progress: Progress = silent
+
+
 def evaluate(
     dataset: Dataset,
     system: RetrieverFactory,
@@ -288,7 +290,7 @@ def evaluate(
         categories=score_categories(outcomes),
         calibration=_calibration(system, outcomes),
         outcomes=tuple(outcomes),
-        latency=Latency.of([outcome.milliseconds for outcome in outcomes]),
+        latency=metrics.Latency.of([outcome.milliseconds for outcome in outcomes]),
         index_seconds=index_seconds,
         version=__version__,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -18,7 +18,7 @@ from ekphory import Memory
 from ekphory.types import SUPERSEDING
 from ekphory_lab.evaluation.datasets import read_each
 from ekphory_lab.evaluation.runner import Progress
-from ekphory_lab.evaluation.tables import ReportTable
+from ekphory_lab.evaluation.tables import ReportTable, records_table
 
 DEPTH = 10
 FIGURES = ("first@1", "above", "stale@1", "found@3")
@@ -187,21 +187,19 @@ def _mean(name: str, rows: Sequence[Mapping[str, list[bool]]]) -> float | None:
     return round(fmean(values), 4) if values else None
 
 
-def unchanged_table(report: UnchangedReport) -> ReportTable:
-    """Return what became of memories that no other one changes as a table."""
-    row = [f"{each:,}" for each in (report.memories, report.superseded, report.waiting)]
-    header = ("memories", "superseded", "decisions that wait")
-    return ReportTable("memories that nothing changes", header, (tuple(row),))
-
-
-def state_table(report: StateReport) -> ReportTable:
-    """Return the figures of each group as a table."""
-    groups = ["all", "present", "past"]
-    groups += sorted(report.figures.keys() - set(groups))
-    rows = []
-    for group in (each for each in groups if each in report.figures):
-        values = report.figures[group].values()
-        shown = ("" if value is None else f"{value:.3f}" for value in values)
-        rows.append((group, str(report.questions[group]), *shown))
-    header = ("", "questions", *FIGURES)
-    return ReportTable(f"facts that changed, {report.preset}", header, tuple(rows))
+def state_tables(
+    reports: Sequence[StateReport], unchanged: UnchangedReport
+) -> Iterator[ReportTable]:
+    """Yield the figures of each report by group, and what became of memories that stay as is."""
+    for report in reports:
+        groups = ["all", "present", "past", *sorted(report.figures)]
+        yield records_table(
+            f"facts that changed, {report.preset}",
+            (
+                {"": group, "questions": report.questions[group], **report.figures[group]}
+                for group in dict.fromkeys(groups)
+                if group in report.figures
+            ),
+        )
+    if unchanged.memories:
+        yield records_table("memories that nothing changes", [unchanged])

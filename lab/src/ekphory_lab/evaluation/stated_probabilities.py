@@ -27,7 +27,6 @@ from ekphory_lab.evaluation.metrics import best_hit_error
 from ekphory_lab.evaluation.reranking.benchmark import ReliabilityBin, reliability_bins
 from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.evaluation.systems import newest_moment, passage_fields
-from ekphory_lab.evaluation.tables import ReportTable, format_figure
 
 STATEMENTS = Path(__file__).parent / "statements"
 EMPTY_BELOW = 0.2
@@ -96,16 +95,9 @@ Row = tuple[float, bool, bool]
 """What was said of the best hit, whether it is right, and whether the scope has an answer."""
 
 
-def statement_scopes(folder: Path = STATEMENTS) -> Iterator[AskedScope]:
-    """Yield the persons' memories with their questions.
-
-    Raises:
-        DatasetError: The folder holds none.
-    """
-    paths = sorted(folder.glob("*.json"))
-    if not paths:
-        raise DatasetError(f"{folder}: holds no statements. Install the package again.")
-    for path in paths:
+def statement_scopes() -> Iterator[AskedScope]:
+    """Yield the persons' memories with their questions."""
+    for path in sorted(STATEMENTS.glob("*.json")):
         for person in json.loads(path.read_text(encoding="utf-8")):
             yield AskedScope(
                 "statements",
@@ -216,21 +208,3 @@ def _stated(name: str, preset: str, rows: Sequence[Row]) -> StatedProbabilities:
         unanswered_empty=float((others < EMPTY_BELOW).mean()) if len(others) else None,
         bins=reliability_bins(said[is_answered], right[is_answered]),
     )
-
-
-def probabilities_table(found: Sequence[StatedProbabilities]) -> ReportTable:
-    """Show what was said and what was right, a line for each set and preset."""
-    rows = [
-        (
-            each.name,
-            each.preset,
-            f"{each.questions:,}",
-            *(format_figure(value) for value in (each.said, each.right, each.error, each.empty)),
-            f"{each.unanswered:,}",
-            "" if each.unanswered_empty is None else format_figure(each.unanswered_empty),
-        )
-        for each in found
-    ]
-    figures = ("questions", "said", "right", "error", "below .2", "unanswered", "below .2")
-    header = ("set", "preset", *figures)
-    return ReportTable("the best hit's probability", header, tuple(rows), names=2)

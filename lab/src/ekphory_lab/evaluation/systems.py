@@ -179,29 +179,49 @@ def _printable(text: str) -> str:
 _UNNAMED_POOL = "corpus"
 
 
-class GateCount:
-    """Counts how often a gate let the reranker rest, over the searches of one system."""
+ResultSearch: TypeAlias = Callable[[EvaluationQuery, int], SearchResult]
+"""Searches one pool, and gives the whole result."""
+
+_SKIPPED = ("hard-gate-high", "hard-gate-low", "auto-gate-skip")
+
+
+class SearchCounts:
+    """Counts what the gate and the agent did in the searches of one system."""
 
     def __init__(self) -> None:
-        self._decided = 0
-        self._skipped = 0
+        self._skipped: list[bool] = []
+        self._traces: list[RetrievalTrace] = []
 
-    def watch(self, result: SearchResult) -> None:
-        """Note what the gate decided in one search, where there was one."""
+    def watch(self, search: ResultSearch) -> Retriever:
+        """Return the retriever that searches, and count what it does."""
+
+        def retrieve(query: EvaluationQuery, k: int, /) -> list[Scored]:
+            result = search(query, k)
+            self._note(result)
+            return [(hit.id, hit.score) for hit in result.hits]
+
+        return retrieve
+
+    def _note(self, result: SearchResult) -> None:
         for stage in result.trace.stages:
             if stage.name == GateReranker.name and stage.status == "ran":
-                decision = str(stage.detail.get("decision", ""))
-                self._decided += 1
-                self._skipped += decision.startswith(_SKIPPED)
+                self._skipped.append(str(stage.detail.get("decision", "")).startswith(_SKIPPED))
+        if result.retrieval_trace is not None:
+            self._traces.append(result.retrieval_trace)
 
     @property
     def settings(self) -> dict[str, Setting]:
-        """The share of searches without the reranker, for a report; empty without a gate."""
-        return {_GATE: self._skipped / self._decided} if self._decided else {}
-
-
-_GATE = "gate_skipped"
-_SKIPPED = ("hard-gate-high", "hard-gate-low", "auto-gate-skip")
+        """For a report: how often the reranker rested, and what an agent's sessions did."""
+        found: dict[str, Setting] = {}
+        if self._skipped:
+            found["gate_skipped"] = fmean(self._skipped)
+        if self._traces:
+            calls = [trace.memory_search_called for trace in self._traces]
+            fallbacks = [trace.fallback_trigger_reason is not None for trace in self._traces]
+            found["searches_a_question"] = round(fmean(calls), 3)
+            found["questions_of_one_search"] = sum(count == 1 for count in calls)
+            found["fallbacks"] = sum(fallbacks)
+        return found
 
 
 @dataclass(kw_only=True)
@@ -224,7 +244,7 @@ class EkphorySystem:
     models: OptionalModels = NO_OPTIONAL_MODELS
 
     def __post_init__(self) -> None:
-        self._gate = GateCount()
+        self._counts = SearchCounts()
         self._indexed: dict[str, Memory] = {}
         self._resources = ExitStack()
         self._directory: Path | None = None
@@ -237,17 +257,20 @@ class EkphorySystem:
 
     @property
     def configuration(self) -> Mapping[str, Setting]:
+        """Preset and models, and what the gate did."""
+        return {**self.settings, **self._counts.settings}
+
+    @property
+    def settings(self) -> dict[str, Setting]:
         """Preset and models."""
-        embedder = None if self.embedder is None else str(self.embedder.identity)
         reranker, chat = self.models.reranker, self.models.chat
         return {
             "preset": self.preset or "default",
             "time": self.time,
-            "embedder": embedder or "bundled",
+            "embedder": "bundled" if self.embedder is None else str(self.embedder.identity),
             "reranker": None if reranker is None else reranker.name,
             "chat": None if chat is None else chat.name,
             "scores": PROBABILITIES,
-            **self._gate.settings,
         }
 
     def __enter__(self) -> EkphorySystem:
@@ -267,27 +290,11 @@ class EkphorySystem:
         Raises:
             DatasetError: The store refused a passage.
         """
-        return self.searched(pool, passages, self.preset, observer=self._gate.watch)
+        return self._counts.watch(self.searcher(pool, passages))
 
-    def searched(
-        self,
-        pool: str,
-        passages: Sequence[Passage],
-        preset: str | Pipeline | None,
-        *,
-        observer: Callable[[SearchResult], None] | None = None,
-        agent: AgentOptions | None = None,
-    ) -> Retriever:
-        """Do as `retriever` with another preset; a pool is written once, whatever searches it."""
-        search_results = self.search(pool, passages, preset, agent=agent)
-
-        def search(query: EvaluationQuery, k: int, /) -> list[Scored]:
-            result = search_results(query, k)
-            if observer is not None:
-                observer(result)
-            return [(hit.id, hit.score) for hit in result.hits]
-
-        return search
+    def searcher(self, pool: str, passages: Sequence[Passage]) -> ResultSearch:
+        """Do as `retriever`, and give whole results."""
+        return self.search(pool, passages, self.preset)
 
     def search(
         self,
@@ -296,8 +303,8 @@ class EkphorySystem:
         preset: str | Pipeline | None,
         *,
         agent: AgentOptions | None = None,
-    ) -> Callable[[EvaluationQuery, int], SearchResult]:
-        """Do as `searched`, and return what gives whole results."""
+    ) -> ResultSearch:
+        """Do as `searcher` with any preset; a pool is written once, whatever searches it."""
         memory = self._memory(pool, passages)
         newest = newest_moment(passages)
         return lambda query, k: memory.search(
@@ -343,28 +350,50 @@ def newest_moment(passages: Sequence[Passage]) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherPipeline:
-    """The store of a system searched with a pipeline; what was indexed is not indexed again."""
+class OtherSearch:
+    """The store of a system searched in another way; what was indexed is not indexed again.
+
+    Attributes:
+        system: Whose store is searched.
+        pipeline: What searches; None for the system's preset.
+        agent: How the retrieval agent asks every question; None searches plainly.
+    """
 
     system: EkphorySystem
-    pipeline: Pipeline
-    gate: GateCount = field(default_factory=GateCount)
+    pipeline: Pipeline | None = None
+    agent: AgentSettings | None = None
+    _counts: SearchCounts = field(default_factory=SearchCounts)
 
     @property
     def name(self) -> str:
-        """The pipeline's name."""
-        return self.pipeline.name
+        """`agent:` and the provider, or the pipeline's name."""
+        if self.agent is not None:
+            return f"agent:{self.agent.provider}"
+        return self.system.name if self.pipeline is None else self.pipeline.name
 
     @property
     def configuration(self) -> Mapping[str, Setting]:
-        """Pipeline and models; the scores of a pipeline need be no probabilities."""
-        given = {**self.system.configuration, "preset": self.pipeline.name}
-        own = {name: value for name, value in given.items() if name not in ("scores", _GATE)}
-        return own | self.gate.settings
+        """That of the store, with what differs; the scores of a pipeline need be no probabilities.
+
+        Then what the gate and the agent's sessions did so far.
+        """
+        settings = self.system.settings
+        if self.pipeline is not None:
+            del settings["scores"]
+            settings["preset"] = self.pipeline.name
+        if self.agent is not None:
+            settings["agent"] = self.agent.provider
+        return {**settings, **self._counts.settings}
 
     def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
         """Write the pool, if that was not done yet, and return its retriever."""
-        return self.system.searched(pool, passages, self.pipeline, observer=self.gate.watch)
+        return self._counts.watch(self.searcher(pool, passages))
+
+    def searcher(self, pool: str, passages: Sequence[Passage]) -> ResultSearch:
+        """Do as `retriever`, and give whole results."""
+        agent = None if self.agent is None else AgentOptions(settings=self.agent)
+        preset = self.pipeline or self.system.preset
+        return self.system.search(pool, passages, preset, agent=agent)
 
 
 def passage_fields(passage: Passage) -> dict[str, object]:
@@ -378,54 +407,3 @@ def passage_fields(passage: Passage) -> dict[str, object]:
         "sequence": passage.sequence,
     }
     return {name: value for name, value in fields.items() if value is not None}
-
-
-# The retrieval agent behind the evaluation's door, over the store of plain search.
-
-
-@dataclass(frozen=True, slots=True)
-class AgentSystem:
-    """Asks every question with `agent_mode`, and counts what the sessions did.
-
-    Attributes:
-        system: Whose store is searched.
-        settings: How sessions are held.
-        traces: What they did so far.
-    """
-
-    system: EkphorySystem
-    settings: AgentSettings
-    traces: list[RetrievalTrace] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """`agent:` and the provider."""
-        return f"agent:{self.settings.provider}"
-
-    @property
-    def configuration(self) -> Mapping[str, Setting]:
-        """That of the store, the provider, and what the sessions so far did."""
-        calls = [trace.memory_search_called for trace in self.traces]
-        fallen = [trace for trace in self.traces if trace.fallback_trigger_reason is not None]
-        plain = self.system.configuration.items()
-        return {
-            **{name: value for name, value in plain if name != _GATE},
-            "agent": self.settings.provider,
-            "searches_a_question": round(fmean(calls), 3) if calls else None,
-            "questions_of_one_search": sum(count == 1 for count in calls),
-            "fallbacks": len(fallen),
-        }
-
-    def retriever(self, pool: str, passages: Sequence[Passage], /) -> Retriever:
-        """Write the pool, if that was not done yet, and return its retriever."""
-        return self.system.searched(
-            pool,
-            passages,
-            self.system.preset,
-            observer=self._keep,
-            agent=AgentOptions(settings=self.settings),
-        )
-
-    def _keep(self, result: SearchResult) -> None:
-        if result.retrieval_trace is not None:
-            self.traces.append(result.retrieval_trace)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import get_args
 
@@ -21,6 +20,7 @@ from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage
 from ekphory_lab.evaluation.metrics import (
     Estimate,
     FloatArray,
+    Latency,
     Measure,
     average_precision,
     expected_calibration_error,
@@ -29,9 +29,9 @@ from ekphory_lab.evaluation.metrics import (
     ndcg,
     resampled_estimate,
 )
+from ekphory_lab.evaluation.options import RerankOptions
 from ekphory_lab.evaluation.reranking.candidates import (
     ELSEWHERE_TOP,
-    TOP,
     CandidateIdentity,
     CandidateList,
     CandidateSet,
@@ -39,7 +39,6 @@ from ekphory_lab.evaluation.reranking.candidates import (
     Judge,
     ScoredList,
     candidates_of,
-    find_candidates,
     given_candidates,
     read_given,
 )
@@ -118,7 +117,7 @@ def rerank_measures(*, top: int) -> tuple[Measure, ...]:
 _RESAMPLES = 1_000
 
 
-def answerability(own: FloatArray, elsewhere: FloatArray, *, seed: int = 0) -> Estimate:
+def answerability(own: FloatArray, elsewhere: FloatArray) -> Estimate:
     """AUROC of the highest probability, each question asked in its own and another conversation.
 
     It is the share of pairs, one question in its own conversation and any question in another one,
@@ -127,12 +126,11 @@ def answerability(own: FloatArray, elsewhere: FloatArray, *, seed: int = 0) -> E
     Args:
         own: Highest probability in the question's own conversation, shape (questions,).
         elsewhere: In another conversation, parallel.
-        seed: Seed of the bootstrap over questions.
 
     Returns:
         The value and its 95 % interval.
     """
-    return resampled_estimate(auroc, own, elsewhere, resamples=_RESAMPLES, seed=seed)
+    return resampled_estimate(auroc, own, elsewhere, resamples=_RESAMPLES)
 
 
 def auroc(positive: FloatArray, negative: FloatArray) -> float:
@@ -149,7 +147,7 @@ READ_COUNTS = (30, 50)
 QUESTIONS = 40
 
 
-def reading_latency(judge: Judge, *, questions: int = QUESTIONS) -> Mapping[int, runner.Latency]:
+def reading_latency(judge: Judge) -> Mapping[int, Latency]:
     """Time the reading of the first 30 and the first 50 candidates, one question at a time.
 
     The first question is put once before, unmeasured. A question with fewer candidates is left
@@ -157,18 +155,17 @@ def reading_latency(judge: Judge, *, questions: int = QUESTIONS) -> Mapping[int,
 
     Args:
         judge: The contender and the candidates.
-        questions: How many questions, spread over the set.
 
     Returns:
         By the number of candidates; empty for the first stage alone.
     """
-    measured: dict[int, runner.Latency] = {}
+    measured: dict[int, Latency] = {}
     for count in READ_COUNTS if judge.contender.reranker is not None else ():
         lists = [found for found in judge.candidates.own if len(found.ids) >= count]
-        chosen = lists[:: max(1, len(lists) // questions)][:questions]
+        chosen = lists[:: max(1, len(lists) // QUESTIONS)][:QUESTIONS]
         _, *times = [_milliseconds(judge, found, count) for found in (*chosen[:1], *chosen)] or [0]
         if times:
-            measured[count] = runner.Latency.of(times)
+            measured[count] = Latency.of(times)
     return measured
 
 
@@ -438,25 +435,6 @@ READ = ELSEWHERE_TOP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RerankOptions:
-    """How the benchmark is run.
-
-    Attributes:
-        embedder: Embedder of the first stage.
-        top: How many candidates each question has.
-        first_stage_share: How much the first stage's order weighs beside a reranker.
-        candidates: File of the candidates; None keeps them nowhere.
-        progress: Is told how far things are.
-    """
-
-    embedder: EmbeddingModel
-    top: int = TOP
-    first_stage_share: float = 0.0
-    candidates: Path | None = None
-    progress: runner.Progress = runner.silent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ContenderResult:
     """One contender on one set.
 
@@ -471,7 +449,7 @@ class ContenderResult:
 
     report: runner.Report
     against_first_stage: runner.Comparison | None
-    reading: Mapping[int, runner.Latency]
+    reading: Mapping[int, Latency]
     is_calibrated: bool
     reliability: Reliability | None
     answerable: Estimate | None
@@ -508,102 +486,98 @@ class RerankReport:
     version: str = __version__
 
 
-def run_benchmark(
-    datasets: Sequence[Dataset],
-    dialogue: DialogueSet,
-    languages: Dataset,
-    contenders: Sequence[Contender],
-    options: RerankOptions,
-) -> Iterator[RerankReport]:
-    """Measure all contenders on ekphory's own sets, then set by set.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankRun:
+    """How the benchmark is run.
 
-    Args:
-        datasets: What to measure on.
-        dialogue: Questions that need the dialogue before them; always measured.
-        languages: Questions in other languages; always measured.
+    Attributes:
+        asked: Which candidates, and how they are ordered.
         contenders: Who takes part; the first one is the first stage alone.
-        options: How.
-
-    Yields:
-        The report so far, after ekphory's own sets and after every other; the last is whole.
-
-    Raises:
-        DatasetError: The file of candidates does not fit.
-        ServiceError, ModelError: A reranker failed.
+        embedder: Embedder of the first stage.
+        progress: Is told how far things are.
     """
-    candidates = _candidates(dialogue.dataset, options)
-    report = RerankReport(
-        sets=(),
-        dialogue=tuple(
-            measure_dialogue(dialogue, Judge(contender, candidates, dialogue.dataset.pools))
-            for contender in contenders
-        ),
-        languages=_measured(languages, contenders, options),
-    )
-    yield report
-    for dataset in datasets:
-        report = replace(report, sets=(*report.sets, _measured(dataset, contenders, options)))
-        yield report
 
+    asked: RerankOptions
+    contenders: Sequence[Contender]
+    embedder: EmbeddingModel
+    progress: runner.Progress = runner.silent
 
-def _measured(
-    dataset: Dataset, contenders: Sequence[Contender], options: RerankOptions
-) -> RerankedSet:
-    candidates = _candidates(dataset, options)
-    results: list[ContenderResult] = []
-    for contender in contenders:
-        judge = Judge(contender, candidates, dataset.pools)
-        first = results[0].report if results else None
-        results.append(measure_contender(dataset, judge, options, first_stage=first))
-    return RerankedSet(dataset, candidates.identity, tuple(results))
+    def measure(
+        self, datasets: Sequence[Dataset], dialogue: DialogueSet, languages: Dataset
+    ) -> Iterator[RerankReport]:
+        """Measure all contenders on ekphory's own sets, then set by set.
 
+        Args:
+            datasets: What to measure on.
+            dialogue: Questions that need the dialogue before them; always measured.
+            languages: Questions in other languages; always measured.
 
-def _candidates(dataset: Dataset, options: RerankOptions) -> CandidateSet:
-    file = options.candidates
-    if file is not None and file.exists() and (lists := read_given(file)) is not None:
-        found = given_candidates(dataset, lists, file=file, top=options.top)
-        # What comes with ekphory is not in anybody's file.
-        return found or find_candidates(
-            dataset, embedder=options.embedder, top=options.top, progress=options.progress
+        Yields:
+            The report so far, after ekphory's own sets and after every other; the last is whole.
+
+        Raises:
+            DatasetError: The file of candidates does not fit.
+            ServiceError, ModelError: A reranker failed.
+        """
+        candidates = self.candidates_for(dialogue.dataset)
+        report = RerankReport(
+            sets=(),
+            dialogue=tuple(
+                measure_dialogue(dialogue, Judge(contender, candidates, dialogue.dataset.pools))
+                for contender in self.contenders
+            ),
+            languages=self._measure_set(languages),
         )
-    return candidates_of(
-        dataset,
-        embedder=options.embedder,
-        top=options.top,
-        file=options.candidates,
-        progress=options.progress,
-    )
+        yield report
+        for dataset in datasets:
+            report = replace(report, sets=(*report.sets, self._measure_set(dataset)))
+            yield report
 
+    def candidates_for(self, dataset: Dataset) -> CandidateSet:
+        """Return the candidates of a set: given ones, those of the file, or new ones."""
+        file, top = self.asked.candidates, self.asked.top
+        if file is not None and file.exists() and (lists := read_given(file)) is not None:
+            if found := given_candidates(dataset, lists, file=file, top=top):
+                return found
+            # What comes with ekphory is not in anybody's file.
+            file = None
+        return candidates_of(
+            dataset, embedder=self.embedder, top=top, file=file, progress=self.progress
+        )
 
-def measure_contender(
-    dataset: Dataset, judge: Judge, options: RerankOptions, *, first_stage: runner.Report | None
-) -> ContenderResult:
-    """Measure one contender on one set.
+    def _measure_set(self, dataset: Dataset) -> RerankedSet:
+        candidates = self.candidates_for(dataset)
+        results: list[ContenderResult] = []
+        for contender in self.contenders:
+            judge = Judge(contender, candidates, dataset.pools)
+            first = results[0].report if results else None
+            results.append(self._measure_contender(dataset, judge, first))
+        return RerankedSet(dataset, candidates.identity, tuple(results))
 
-    Args:
-        dataset: Questions and judgements.
-        judge: The contender and the candidates.
-        options: How.
-        first_stage: What the first stage alone gave, to compare with; None for that itself.
-    """
-    system = RerankedSystem(judge, options.first_stage_share)
-    report = runner.evaluate(
-        dataset,
-        system,
-        measures=rerank_measures(top=options.top),
-        depth=options.top,
-        progress=lambda activity, done, total: options.progress(
-            f"{judge.contender.name}: {activity}", done, total
-        ),
-    )
-    return ContenderResult(
-        report=report,
-        against_first_stage=None if first_stage is None else runner.compare(first_stage, report),
-        reading=reading_latency(judge),
-        is_calibrated=judge.is_calibrated,
-        reliability=reliability([_labelled(scored, dataset) for scored in system.scored.values()]),
-        answerable=_answerable(judge, system.scored),
-    )
+    def _measure_contender(
+        self, dataset: Dataset, judge: Judge, first_stage: runner.Report | None
+    ) -> ContenderResult:
+        system = RerankedSystem(judge, self.asked.share)
+        report = runner.evaluate(
+            dataset,
+            system,
+            measures=rerank_measures(top=self.asked.top),
+            depth=self.asked.top,
+            progress=lambda activity, done, total: self.progress(
+                f"{judge.contender.name}: {activity}", done, total
+            ),
+        )
+        labelled = [_labelled(scored, dataset) for scored in system.scored.values()]
+        return ContenderResult(
+            report=report,
+            against_first_stage=None
+            if first_stage is None
+            else runner.compare(first_stage, report),
+            reading=reading_latency(judge),
+            is_calibrated=judge.is_calibrated,
+            reliability=reliability(labelled),
+            answerable=_answerable(judge, system.scored),
+        )
 
 
 def _labelled(scored: ScoredList, dataset: Dataset) -> tuple[FloatArray, FloatArray]:

@@ -39,8 +39,8 @@ from ekphory_lab.evaluation.systems import EkphorySystem
 
 # Fixed candidates: what the first stage found for every question, the same for every reranker.
 
-FIRST_STAGE_SCORES = ("ranking", "probability", "fused", "cosine", "lexical")
-"""What is kept of the first stage: its order, its probability, and what they come from."""
+FIRST_STAGE_SCORES = ("ranking", "probability", "cosine")
+"""What is kept of the first stage: its order, its probability, and what a gate looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class _CandidateSearch:
         stages = [stage for stage in FIRST_STAGE.stages if stage.number < Rerank.number]
         after = FIRST_STAGE.stages[len(stages) :]
         pipeline = Pipeline("candidates", [*stages, self, *after])
-        self._search = system.searched(pool, passages, pipeline)
+        self._search = system.search(pool, passages, pipeline)
 
     def find(self, query: EvaluationQuery, top: int) -> CandidateList:
         """Put a question to the pool."""

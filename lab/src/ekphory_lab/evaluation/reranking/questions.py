@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +48,6 @@ class DialogueScores:
         questions: How many there are.
         with_context, without_context: MRR and its 95 % interval.
         difference: With minus without.
-        kinds: Questions, MRR with and MRR without the dialogue, by what the question leaves out.
     """
 
     contender: str
@@ -57,16 +55,11 @@ class DialogueScores:
     with_context: metrics.Estimate
     without_context: metrics.Estimate
     difference: metrics.PairedTest
-    kinds: Mapping[str, tuple[int, float, float]]
 
 
-def load_dialogue_set(folder: Path | None = None) -> DialogueSet:
-    """Read the set that comes with ekphory-lab, or two files of its form.
-
-    Raises:
-        DatasetError: A file is missing or malformed; names the file and the line.
-    """
-    place = folder or Path(str(files("ekphory_lab.evaluation.reranking")))
+def load_dialogue_set() -> DialogueSet:
+    """Read the set that comes with ekphory-lab."""
+    place = Path(__file__).parent
     hashes = datasets.read_hashes(place, (TURNS_FILE, QUESTIONS_FILE))
     collection = datasets.Collection()
     for row in datasets.read_json_lines(place / TURNS_FILE):
@@ -98,7 +91,6 @@ def measure_dialogue(dialogue: DialogueSet, judge: Judge) -> DialogueScores:
             for found in judge.candidates.own
         ]
     )
-    kinds = [query.category for query in dialogue.dataset.queries]
     with_context, without_context = metrics.bootstrap_intervals(pairs)
     return DialogueScores(
         contender=judge.contender.name,
@@ -106,15 +98,7 @@ def measure_dialogue(dialogue: DialogueSet, judge: Judge) -> DialogueScores:
         with_context=with_context,
         without_context=without_context,
         difference=metrics.paired_test(pairs[:, 1], pairs[:, 0]),
-        kinds={kind: _of_kind(pairs, kinds, kind) for kind in sorted(set(kinds))},
     )
-
-
-def _of_kind(
-    pairs: metrics.FloatArray, kinds: Sequence[str], kind: str
-) -> tuple[int, float, float]:
-    chosen = pairs[[each == kind for each in kinds]]
-    return len(chosen), float(chosen[:, 0].mean()), float(chosen[:, 1].mean())
 
 
 def _reciprocal_rank(
@@ -144,7 +128,7 @@ def load_language_set(folder: Path | None = None) -> datasets.Dataset:
     Raises:
         DatasetError: The file is missing or malformed; names the file and the line.
     """
-    place = folder or Path(str(files("ekphory_lab.evaluation.reranking")))
+    place = folder or Path(__file__).parent
     hashes = datasets.read_hashes(place, (LANGUAGES_FILE,))
     rows = list(datasets.read_json_lines(place / LANGUAGES_FILE))
     collection = datasets.Collection()

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import escape
 from pathlib import Path
 
 from ekphory_lab.evaluation import tables
 from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES
-from ekphory_lab.evaluation.metrics import PairedTest
 from ekphory_lab.evaluation.reranking import benchmark
-from ekphory_lab.evaluation.reranking.questions import DialogueScores
-from ekphory_lab.evaluation.runner import Latency, to_json
+from ekphory_lab.evaluation.runner import to_json
 
 # Published results on LoCoMo, to stand beside what is measured here.
 #
@@ -37,9 +35,9 @@ def published_rows(dataset: str) -> Mapping[str, Mapping[str, float]]:
 # The benchmark's tables as plain values, which the command line and the Markdown file show.
 
 _COMPARED = ("MAP", "MRR", "R@5")
-_NOTHING = "-"
+_INTERVALS = "With 95 % intervals, by the bootstrap over questions."
 _PUBLISHED = (
-    "* Published: measured by others, on all of LoCoMo and on other candidates (the best hundred "
+    " * Published: measured by others, on all of LoCoMo and on other candidates (the best hundred "
     "of BGE-M3)."
 )
 
@@ -48,17 +46,16 @@ def rerank_tables(report: benchmark.RerankReport) -> Iterator[tables.ReportTable
     """Return all tables of a report, set by set, and those of ekphory's own sets last."""
     for each in report.sets:
         yield from set_tables(each)
-    yield dialogue_table(report.dialogue)
-    found = report.languages
+    questions = report.dialogue[0].questions
+    yield tables.records_table(
+        f"questions in a dialogue: MRR over {questions} questions", report.dialogue
+    )
     yield _table(
         "languages: MRR over ten questions, each with the same ten passages",
-        found.results[0].report.categories,
-        {
-            result.name: [
-                tables.format_figure(group.scores["MRR"].mean)
-                for group in result.report.categories.values()
-            ]
-            for result in found.results
+        report.languages.results,
+        lambda result: {
+            language: group.scores["MRR"].mean
+            for language, group in result.report.categories.items()
         },
         note="By chance it would be .293.",
     )
@@ -66,147 +63,94 @@ def rerank_tables(report: benchmark.RerankReport) -> Iterator[tables.ReportTable
 
 def set_tables(measured: benchmark.RerankedSet) -> Iterator[tables.ReportTable]:
     """Show one set: order, with published rows where there are any, speed, and calibration."""
-    yield from _order_tables(measured)
-    yield from _speed_and_calibration_tables(measured)
-
-
-def _order_tables(measured: benchmark.RerankedSet) -> Iterator[tables.ReportTable]:
     name, results = measured.dataset.name, measured.results
-    estimates = {
-        result.name: [result.report.overall.scores[each] for each in PUBLISHED_MEASURES]
-        for result in results
-    }
-    means = {
-        each: [tables.format_figure(one.mean) for one in found] for each, found in estimates.items()
-    }
-    published = {
-        f"{model} *": [tables.format_figure(values[each]) for each in PUBLISHED_MEASURES]
-        for model, values in published_rows(name).items()
-    }
-    yield _table(
-        f"{name}: {len(measured.dataset.queries)} questions, "
-        f"the best {measured.identity.top} candidates of each, by {measured.identity.embedder}",
-        PUBLISHED_MEASURES,
-        means | published,
-        note=_PUBLISHED if published else "",
-    )
-    yield _table(
-        f"{name}: 95 % intervals",
-        PUBLISHED_MEASURES,
-        {each: map(tables.format_interval, found) for each, found in estimates.items()},
-        note="By the bootstrap over questions.",
-    )
+    yield _order_table(measured)
     yield _table(
         f"{name}: difference to no reranker",
-        _COMPARED,
-        {
-            result.name: [_difference(result.against_first_stage.tests[each]) for each in _COMPARED]
-            for result in results
-            if result.against_first_stage is not None
-        },
+        [result for result in results if result.against_first_stage is not None],
+        _differences,
         note="With its 95 % interval and the p-value of a paired randomisation test.",
     )
     categories = results[0].report.categories
     known = LOCOMO_CATEGORIES if categories.keys() <= LOCOMO_CATEGORIES.keys() else {}
     yield _table(
         f"{name}: MAP by category",
-        [f"{known.get(each, each)} ({group.queries})" for each, group in categories.items()],
-        {
-            result.name: [
-                tables.format_estimate(result.report.categories[each].scores["MAP"])
-                for each in categories
-            ]
-            for result in results
+        results,
+        lambda result: {
+            f"{known.get(each, each)} ({group.queries})": group.scores["MAP"]
+            for each, group in result.report.categories.items()
         },
     )
-
-
-def _speed_and_calibration_tables(measured: benchmark.RerankedSet) -> Iterator[tables.ReportTable]:
-    name, results = measured.dataset.name, measured.results
     yield _table(
         f"{name}: milliseconds, p50 / p95",
-        [f"{count} candidates" for count in benchmark.READ_COUNTS],
-        {
-            result.name: [_reading(result.reading.get(count)) for count in benchmark.READ_COUNTS]
-            for result in results
+        results,
+        lambda result: {
+            f"{count} candidates": result.reading.get(count) for count in benchmark.READ_COUNTS
         },
     )
     yield _table(
         f"{name}: calibration",
-        (
-            *("fitted", "ECE, equal width", "ECE, equal mass"),
-            *("best hit, equal width", "best hit, equal mass", "AUROC answerable"),
-        ),
-        {result.name: _calibration_cells(result) for result in results},
+        results,
+        _calibration,
         note=f"Over the first {benchmark.READ} candidates of each question, 15 bins.",
     )
-    yield _table(
-        f"{name}: threshold for a precision (recall above it)",
-        map(tables.format_figure, benchmark.PRECISIONS),
+    yield _table(f"{name}: threshold for a precision (recall above it)", results, _thresholds)
+
+
+def _order_table(measured: benchmark.RerankedSet) -> tables.ReportTable:
+    published = published_rows(measured.dataset.name)
+    records: list[Mapping[str, object]] = [
         {
-            result.name: map(_threshold, result.reliability.thresholds)
-            for result in results
-            if result.reliability is not None
-        },
-    )
-
-
-def dialogue_table(scores: Sequence[DialogueScores]) -> tables.ReportTable:
-    """Show MRR with the dialogue before a question and without it."""
-    kinds = scores[0].kinds
-    headers = (f"the {kind} left out ({count})" for kind, (count, _, _) in kinds.items())
-    rows = {
-        each.contender: (
-            *map(tables.format_estimate, (each.without_context, each.with_context)),
-            _difference(each.difference),
-            *(
-                f"{tables.format_figure(without)} to {tables.format_figure(with_context)}"
-                for _, with_context, without in map(each.kinds.__getitem__, kinds)
-            ),
-        )
-        for each in scores
-    }
-    return _table(
-        f"questions in a dialogue: MRR over {scores[0].questions} questions",
-        ("without context", "with context", "difference", *headers),
-        rows,
+            "reranker": result.name,
+            **{each: result.report.overall.scores[each] for each in PUBLISHED_MEASURES},
+        }
+        for result in measured.results
+    ]
+    records += [{"reranker": f"{model} *", **values} for model, values in published.items()]
+    return tables.records_table(
+        f"{measured.dataset.name}: {len(measured.dataset.queries)} questions, "
+        f"the best {measured.identity.top} candidates of each, by {measured.identity.embedder}",
+        records,
+        note=_INTERVALS + (_PUBLISHED if published else ""),
     )
 
 
 def _table(
-    title: str, header: Iterable[str], rows: Mapping[str, Iterable[str]], *, note: str = ""
+    title: str,
+    results: Iterable[benchmark.ContenderResult],
+    figures: Callable[[benchmark.ContenderResult], Mapping[str, object]],
+    *,
+    note: str = "",
 ) -> tables.ReportTable:
-    cells = tuple((name, *found) for name, found in rows.items())
-    return tables.ReportTable(title, ("reranker", *header), cells, note=note)
+    records = ({"reranker": result.name, **figures(result)} for result in results)
+    return tables.records_table(title, records, note=note)
 
 
-def _calibration_cells(result: benchmark.ContenderResult) -> tuple[str, ...]:
-    found, answerable = result.reliability, result.answerable
-    errors: tuple[str, ...] = (_NOTHING,) * 4
-    if found is not None:
-        errors = tuple(
-            tables.format_figure(value)
-            for each in (found.all_candidates, found.best)
-            for value in (each.equal_width, each.equal_mass)
-        )
-    told = _NOTHING if answerable is None else tables.format_estimate(answerable)
-    return ("yes" if result.is_calibrated else "no", *errors, told)
+def _differences(result: benchmark.ContenderResult) -> Mapping[str, object]:
+    compared = result.against_first_stage
+    return {} if compared is None else {each: compared.tests[each] for each in _COMPARED}
 
 
-def _threshold(found: benchmark.PrecisionThreshold) -> str:
-    if found.threshold is None:
-        return _NOTHING
-    return f"{tables.format_figure(found.threshold)} ({tables.format_figure(found.recall)})"
+def _calibration(result: benchmark.ContenderResult) -> Mapping[str, object]:
+    found = result.reliability
+    return {
+        "fitted": result.is_calibrated,
+        "ECE, equal width": found and found.all_candidates.equal_width,
+        "ECE, equal mass": found and found.all_candidates.equal_mass,
+        "best hit, equal width": found and found.best.equal_width,
+        "best hit, equal mass": found and found.best.equal_mass,
+        "AUROC answerable": result.answerable,
+    }
 
 
-def _difference(test: PairedTest) -> str:
-    difference, interval, p_value = tables.format_test(test)
-    stated = f"p < {p_value[1:]}" if p_value.startswith("<") else f"p = {p_value}"
-    return f"{difference} ({interval}), {stated}"
-
-
-def _reading(latency: Latency | None) -> str:
-    return _NOTHING if latency is None else f"{latency.p50:.1f} / {latency.p95:.1f}"
+def _thresholds(result: benchmark.ContenderResult) -> Mapping[str, object]:
+    found = () if result.reliability is None else result.reliability.thresholds
+    return {
+        tables.format_figure(each.precision): None
+        if each.threshold is None
+        else f"{tables.format_figure(each.threshold)} ({tables.format_figure(each.recall)})"
+        for each in found
+    }
 
 
 # A reliability diagram as SVG.

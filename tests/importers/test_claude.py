@@ -2,6 +2,7 @@ import json
 import zipfile
 from datetime import UTC, datetime
 
+from ekphory.documents.blocks import SkippedPart
 from ekphory.importers.chats import read_claude
 
 
@@ -26,8 +27,12 @@ def conversation(*messages, **more):
     }
 
 
+def kept(found):
+    return [each for each in found if not isinstance(each, SkippedPart)]
+
+
 def read(file, *conversations):
-    return list(read_claude(file("conversations.json", json.dumps(conversations))))
+    return kept(read_claude(file("conversations.json", json.dumps(conversations))))
 
 
 def test_a_message_becomes_a_record_with_stable_id_session_and_moment(file):

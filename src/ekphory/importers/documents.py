@@ -406,7 +406,7 @@ class _Import:
             return None
         if not is_storable(file.name):
             message = "its name is not UTF-8. Rename it."
-            self._tally.fail(Unreadable(repr(file.name), "file", message))
+            self._tally.pass_over(Unreadable(repr(file.name), "file", message))
             return None
         pool = self._options.pool or _pool_by_name(file.name) or reader.pool
         return ImportedDocument(file, reader, f"{self._name}/{file.name}", pool)
@@ -432,17 +432,15 @@ class _Import:
             for found in read_records(document, self._settings, digest):
                 if isinstance(found, ImportedRecord):
                     ids.add(self._take(found, known))
-                elif isinstance(found, SkippedPart):
-                    self._tally.leave_out(found.reason)
                 else:
-                    failures.append(found)
-                    self._tally.fail(found)
+                    failures += [found] if isinstance(found, Unreadable) else []
+                    self._tally.pass_over(found)
         except (MissingExtra, OSError) as error:
             message = str(error)
             if isinstance(error, OSError):
                 message = f"{error.strerror or error}. Check that it exists and may be read."
             failures.append(Unreadable(document.file.name, "file", message))
-            self._tally.fail(failures[-1])
+            self._tally.pass_over(failures[-1])
         if not failures:
             self._outdated[document.session] = sorted(known.ids - ids)
 
@@ -500,10 +498,10 @@ class _Import:
             if isinstance(found, tree.DocumentFile):
                 files.append(found)
             elif isinstance(found, SkippedPart):
-                self._tally.leave_out(found.reason)
+                self._tally.pass_over(found)
             else:
                 place, problem = found
-                self._tally.fail(Unreadable(place, "folder", problem.message))
+                self._tally.pass_over(Unreadable(place, "folder", problem.message))
         return files
 
     def _find_below(self, path: Path) -> list[tree.DocumentFile]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from ekphory.atomic_write import write_aside
+from ekphory.documents.blocks import SkippedPart
 from ekphory.documents.tree import FAILURES_FOLDER
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.importers.source import ImportedRecord, Unreadable, parse_object
@@ -256,9 +257,12 @@ class Tally:
         """Count a piece that was passed over on purpose."""
         self._left_out[reason] += 1
 
-    def fail(self, unreadable: Unreadable) -> None:
-        """Count and list a place that could not be read."""
-        self.list(describe_unreadable(unreadable))
+    def pass_over(self, found: Unreadable | SkippedPart) -> None:
+        """Count what yields no record; list a place that could not be read."""
+        if isinstance(found, SkippedPart):
+            self.leave_out(found.reason)
+        else:
+            self.list(describe_unreadable(found))
 
     def report(self) -> ImportReport:
         """Return the counts so far."""

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import ijson
 
+from ekphory.documents.blocks import SkippedPart
 from ekphory.errors import InvalidInput
 from ekphory.types import to_utc
 
@@ -92,7 +93,7 @@ class Unreadable:
     content: str = ""
 
 
-Readable: TypeAlias = ImportedRecord | EndedRecord | Unreadable
+Readable: TypeAlias = ImportedRecord | EndedRecord | Unreadable | SkippedPart
 
 
 # JSON read one element at a time, so that an export of gigabytes fits in memory

@@ -3,6 +3,7 @@
 import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import read_tables
 from tests.services.wire import Reply, running_service, says
 
 from ekphory.errors import InvalidInput, ServiceError
@@ -41,6 +43,7 @@ class SteppedClock:
         self.time += seconds
 
 
+CASES = read_tables(__file__)
 KEY = "geheim-123"
 
 
@@ -58,35 +61,19 @@ def time(monkeypatch):
 
 
 @pytest.fixture
-def connect(wire, time):
+def connect(wire, time, close_at_end):
     """Connects to the service; `url` and settings may be others."""
-    transports = []
 
     def connect(url=None, **settings):
-        service = Service(
-            kind="test service", url=url or f"{wire.host}/v1/test", model="m", api_key=KEY
-        )
+        place = url or f"{wire.host}/v1/test"
+        service = Service(kind="test service", url=place, model="m", api_key=KEY)
         chosen = ServiceSettings(**{"timeout": 5.0, "retries": 2, "backoff": 1.0} | settings)
-        transports.append(JsonTransport(service, settings=chosen))
-        return transports[-1]
+        return close_at_end(JsonTransport(service, settings=chosen))
 
-    yield connect
-    for transport in transports:
-        transport.close()
+    return connect
 
 
-@pytest.mark.parametrize(
-    ("url", "completed"),
-    [
-        ("http://host:8080", "http://host:8080/v1/rerank"),
-        ("http://host/", "http://host/v1/rerank"),
-        ("https://host/v1", "https://host/v1/rerank"),
-        ("https://host/proxy/v3/", "https://host/proxy/v3/rerank"),
-        ("https://host/rerank", "https://host/rerank"),
-        ("https://host/v1?version=2#part", "https://host/v1/rerank?version=2"),
-        ("http://[::1]:80/v1", "http://[::1]:80/v1/rerank"),
-    ],
-)
+@pytest.mark.parametrize(("url", "completed"), CASES["urls"])
 def test_a_host_a_base_and_an_endpoint_become_the_endpoint(url, completed):
     assert complete_url(url, prefix="/v1", operation="/rerank") == completed
 
@@ -118,9 +105,8 @@ def test_whatever_follows_http_is_refused_or_a_url_that_can_be_called(text):
 def test_an_error_says_which_service_where_which_model_what_and_what_to_do():
     service = Service(kind="chat service", url="https://a:b@host:81/v1?k=1", model="small")
 
-    assert str(service.error("broke", "Mend it.")) == (
-        "The chat service at https://host:81/v1 (model 'small') broke. Mend it."
-    )
+    said = "The chat service at https://host:81/v1 (model 'small') broke. Mend it."
+    assert str(service.error("broke", "Mend it.")) == said
     assert Service(kind="test", url="https://host").describe() == "test at https://host"
 
 
@@ -132,28 +118,22 @@ def test_a_key_that_no_header_can_carry_is_refused_and_none_is_shown(key):
     assert "geheim" not in repr(Service(kind="k", url="https://u:geheim@h", api_key="geheim"))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("timeout", 0), ("most_bytes", 0), ("failures", 0), ("retries", -1), ("cool_down", -1.0)],
-)
-def test_settings_that_no_service_can_be_called_with_are_refused(name, value):
+IMPOSSIBLE = {"timeout": 0, "most_bytes": 0, "failures": 0, "retries": -1, "cool_down": -1.0}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_settings_that_no_service_can_be_called_with_are_refused(name):
     with pytest.raises(InvalidInput, match=name):
-        ServiceSettings(**{name: value})
+        ServiceSettings(**{name: IMPOSSIBLE[name]})
 
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
-        *(("120", 120.0), (" 1.5 ", 1.5), ("0", 0.0), ("-5", 0.0)),
-        ("Sun, 01 Mar 2026 12:00:30 GMT", 30.0),
-        ("Sun, 01 Mar 2026 12:00:30 -0000", 30.0),
-        ("Sun, 01 Mar 2026 11:00:00 GMT", 0.0),
-        *((odd, None) for odd in ("soon", "nan", "inf", "", None)),
-    ],
-)
+NO_WAITS = [(header, None) for header in ("soon", "nan", "inf", "", None)]
+
+
+@pytest.mark.parametrize(("header", "seconds"), [*CASES["waits"], *NO_WAITS])
 def test_retry_after_is_seconds_or_a_date(header, seconds):
     assert read_retry_after(header, now=NOON) == seconds
 
@@ -190,9 +170,7 @@ BUSY = [Reply(status) for status in (408, 429, 500, 502, 503, 504, 529)]
 
 
 @pytest.mark.parametrize("busy", [*BUSY, Reply(body=b'{"a":', missing_bytes=9)])
-def test_a_busy_service_is_asked_again_after_waits_that_double_with_some_jitter(
-    connect, wire, time, busy
-):
+def test_a_busy_service_is_asked_again_after_waits_that_double(connect, wire, time, busy):
     wire.replies = [busy, busy, says("at last")]
 
     assert connect().post({}) == "at last"
@@ -277,9 +255,7 @@ def test_no_error_shows_the_key_or_what_the_url_hides(connect, wire, reply):
 
 
 @pytest.mark.parametrize(("asked", "waited"), [("7", 7.0), ("3600", 20.0)])
-def test_retry_after_goes_before_the_backoff_up_to_the_longest_wait(
-    connect, wire, time, asked, waited
-):
+def test_retry_after_goes_before_the_backoff(connect, wire, time, asked, waited):
     wire.replies = [Reply(429, headers={"Retry-After": asked}), says({})]
     connect(longest_wait=20.0).post({})
     assert time.waits == [waited]
@@ -303,21 +279,15 @@ BREAKING = {"retries": 0, "failures": 2, "cool_down": 30.0}
 @pytest.mark.parametrize(
     ("reply", "problem"), [(Reply(500), "status 500"), (Reply(body=b"<html>"), "not JSON")]
 )
-def test_after_failures_in_a_row_the_service_is_left_alone_until_a_trial_succeeds(
-    connect, wire, time, reply, problem
-):
+def test_after_failures_in_a_row_the_service_is_left_alone(connect, wire, time, reply, problem):
     transport = connect(**BREAKING)
     wire.replies = [reply, says({}), reply, reply, says("back")]
-    for said in (problem, None, problem, problem):
-        if said is None:
-            transport.post({})
-            continue
-        with pytest.raises(ServiceError, match=said):
+    for fails in (True, False, True, True):
+        with pytest.raises(ServiceError, match=problem) if fails else nullcontext():
             transport.post({})
     time.time += 20.0
-    with pytest.raises(
-        ServiceUnavailable, match=r"left alone for now\. It is tried again in 10\.0 s"
-    ) as raised:
+    left_alone = r"left alone for now\. It is tried again in 10\.0 s"
+    with pytest.raises(ServiceUnavailable, match=left_alone) as raised:
         transport.post({})
     assert not raised.value.sent
     assert len(wire.asked) == 4
@@ -326,19 +296,14 @@ def test_after_failures_in_a_row_the_service_is_left_alone_until_a_trial_succeed
 
 
 @pytest.mark.parametrize(
-    ("settings", "replies", "times"),
-    [
-        # The service works, and refuses.
-        (BREAKING, [Reply(400)] * 5, 5),
-        # Repeats of one call count once.
-        (BREAKING | {"retries": 3}, [Reply(500)] * 4, 1),
-    ],
+    # The service works, and refuses; repeats of one call count once.
+    ("retries", "status", "times"),
+    [(0, 400, 5), (3, 500, 1)],
 )
-def test_what_does_not_count_as_failures_in_a_row(connect, wire, settings, replies, times):
-    transport = connect(**settings)
-    wire.replies = [*replies]
+def test_what_does_not_count_as_failures_in_a_row(connect, wire, retries, status, times):
+    transport = connect(**BREAKING | {"retries": retries})
+    wire.replies = [Reply(status)] * (times + retries)
     for _ in range(times):
         with pytest.raises(ServiceError, match="status"):
             transport.post({})
-
     assert transport.post({}) == {}

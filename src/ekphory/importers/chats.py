@@ -211,27 +211,15 @@ def _read_project(project: Element, source: str) -> Iterator[AttachedText | Skip
             yield AttachedText(id_, part, text, source, at, changed, metadata=named)
     held = [each if isinstance(each, dict) else {} for each in read_list(project.get("docs"))]
     names = [read_text(document.get("filename")) or "document" for document in held]
-    ids = [
-        f"{identity}/{read_text(document.get('uuid')) or number}"
-        for number, document in enumerate(held)
-    ]
+    uuids = [read_text(document.get("uuid")) or number for number, document in enumerate(held)]
+    ids = [f"{identity}/{uuid}" for uuid in uuids]
     for document, name, id_ in zip(held, names, ids, strict=True):
         if text := read_text(document.get("content")):
-            written = _moment(document)
-            changed = read_moment(document.get("updated_at"))
+            written, changed = _moment(document) or at, read_moment(document.get("updated_at"))
+            read = AttachedText(id_, name, text, source, written, changed, metadata=named)
             # A document that was uploaded anew has another id; two of one name are two.
             group = identity if names.count(name) == 1 else ""
-            yield AttachedText(
-                id_,
-                name,
-                text,
-                source,
-                written or at,
-                changed,
-                metadata=named,
-                group=group,
-                others=frozenset(ids),
-            )
+            yield replace(read, group=group, others=frozenset(ids))
         else:
             yield SkippedPart("document without text")
 
@@ -520,10 +508,8 @@ def _read_context(message: Mapping[str, Any], recipient: str) -> Iterator[Attach
 
 
 def _list_attached(message: Mapping[str, Any]) -> Iterator[AttachedText | SkippedPart]:
-    metadata = message.get("metadata")
-    files = metadata.get("attachments") if isinstance(metadata, dict) else None
     at = read_moment(message.get("create_time"))
-    for file in read_list(files):
+    for file in _find_attachments(message):
         named = file if isinstance(file, dict) else {}
         identity, name = read_text(named.get("id")), read_text(named.get("name"))
         if identity:
@@ -545,9 +531,8 @@ _CHATGPT = _Product(
 
 def _find_shown_branch(mapping: Mapping[str, object], current: object) -> list[tuple[str, object]]:
     """Follow the parents from the current node to the root; give (node id, message) root first."""
-    node_id = (
-        current if isinstance(current, str) and current in mapping else _find_latest_leaf(mapping)
-    )
+    is_known = isinstance(current, str) and current in mapping
+    node_id = current if is_known else _find_latest_leaf(mapping)
     branch: list[tuple[str, object]] = []
     seen: set[str] = set()
     while isinstance(node_id, str) and node_id in mapping and node_id not in seen:
@@ -562,18 +547,15 @@ def _find_shown_branch(mapping: Mapping[str, object], current: object) -> list[t
 
 
 def _find_latest_leaf(mapping: Mapping[str, object]) -> str | None:
-    leaves = [
-        node_id
-        for node_id, node in mapping.items()
-        if isinstance(node, dict) and not node.get("children")
-    ]
-    return max(leaves, key=lambda node_id: _read_seconds(mapping[node_id]), default=None)
+    nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
 
+    def read_seconds(name: str) -> float:
+        message = nodes[name].get("message")
+        moment = read_moment(message.get("create_time")) if isinstance(message, dict) else None
+        return moment.timestamp() if moment else 0.0
 
-def _read_seconds(node: object) -> float:
-    message = node.get("message") if isinstance(node, dict) else None
-    moment = read_moment(message.get("create_time")) if isinstance(message, dict) else None
-    return moment.timestamp() if moment else 0.0
+    leaves = (name for name, node in nodes.items() if not node.get("children"))
+    return max(leaves, key=read_seconds, default=None)
 
 
 def _read_message(message: Mapping[str, Any], text: str, node_id: str) -> ExportedMessage:
@@ -584,7 +566,7 @@ def _read_message(message: Mapping[str, Any], text: str, node_id: str) -> Export
         text=text,
         at=read_moment(message.get("create_time")),
         changed=read_moment(message.get("update_time")),
-        metadata=_describe_enclosures(message, message["content"]),
+        metadata=_describe_enclosures(message),
     )
 
 
@@ -597,9 +579,8 @@ def _explain_absence(message: Mapping[str, Any], text: str) -> str | None:
         return f"{role} message"
     if kind not in _VISIBLE_CONTENT:
         return f"{kind} message"
-    if isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation"):
-        return "hidden message"
-    if message.get("weight") == 0:
+    hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
+    if hidden or message.get("weight") == 0:
         return "hidden message"
     if message.get("recipient") not in (None, "all"):
         return "call of a tool"
@@ -615,19 +596,20 @@ def _read_content(content: Mapping[str, object]) -> str:
     return "\n".join(filter(None, said))
 
 
-def _describe_enclosures(
-    message: Mapping[str, object], content: Mapping[str, object]
-) -> dict[str, Scalar]:
-    parts = read_list(content.get("parts"))
+def _describe_enclosures(message: Mapping[str, Any]) -> dict[str, Scalar]:
+    parts = read_list(message["content"].get("parts"))
     kinds = [part.get("content_type") for part in parts if isinstance(part, dict)]
     found: dict[str, Scalar] = {}
     if pictures := kinds.count("image_asset_pointer"):
         found["images"] = pictures
-    metadata = message.get("metadata")
-    files = metadata.get("attachments") if isinstance(metadata, dict) else None
-    if names := join_file_names(files, "name"):
+    if names := join_file_names(_find_attachments(message), "name"):
         found["attachments"] = names
     return found
+
+
+def _find_attachments(message: Mapping[str, object]) -> list[Any]:
+    metadata = message.get("metadata")
+    return read_list(metadata.get("attachments")) if isinstance(metadata, dict) else []
 
 
 _CLAUDE_ROLES: dict[object, Role] = {"human": "user", "user": "user", "assistant": "assistant"}

@@ -353,9 +353,8 @@ class _Import:
 
     def run(self) -> ImportReport:
         """Import all of it."""
-        return self._import_files(
-            self._find_all(), ["" if self._root.is_dir() else self._root.name]
-        )
+        place = "" if self._root.is_dir() else self._root.name
+        return self._import_files(self._find_all(), [place])
 
     def follow(self, changed: set[Path]) -> None:
         """Import what changed at these paths."""
@@ -506,17 +505,13 @@ class _Import:
 
     def _find_below(self, path: Path) -> list[tree.DocumentFile]:
         """Return the documents at a path that changed: one, or those of a folder that is new."""
+        paths = [path]
         if path.is_dir() and not path.is_symlink() and path != self._root:
-            inside = (
-                file for file in tree.find_documents(path) if isinstance(file, tree.DocumentFile)
-            )
-            found = (self._find_file(file.path) for file in inside)
-            return [file for file in found if file is not None]
-        file = self._find_file(path)
-        return [] if file is None else [file]
-
-    def _find_file(self, path: Path) -> tree.DocumentFile | None:
-        return tree.find_document(self._root, path, exclude=self._options.exclude)
+            inside = tree.find_documents(path)
+            paths = [file.path for file in inside if isinstance(file, tree.DocumentFile)]
+        exclude = self._options.exclude
+        found = (tree.find_document(self._root, each, exclude=exclude) for each in paths)
+        return [file for file in found if file is not None]
 
 
 def _check(scope: Scope, options: DocumentOptions) -> None:

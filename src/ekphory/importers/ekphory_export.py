@@ -48,9 +48,8 @@ def _read_header(name: str, line: bytes | None) -> dict[str, Any]:
     try:
         header = transfer.decode_line(line or b"")
     except transfer.DamagedLine as error:
-        raise InvalidInput(
-            "path", f"{name}:1", f"the header is {error}", "Take the file as it was exported"
-        ) from error
+        problem, remedy = f"the header is {error}", "Take the file as it was exported"
+        raise InvalidInput("path", f"{name}:1", problem, remedy) from error
     if header.get(transfer.HEADER_KEY) != transfer.FORMAT_VERSION:
         problem = f"this ekphory reads exports of version {transfer.FORMAT_VERSION}"
         remedy = "Upgrade it with: pip install --upgrade ekphory"
@@ -98,9 +97,8 @@ class _Reading:
             yield self._describe_damage(number, source.describe_excess_length("line"))
         elif self._ended:
             if line.strip():
-                yield self._describe_damage(
-                    number, "a line behind the end of the export. Remove it."
-                )
+                problem = "a line behind the end of the export. Remove it."
+                yield self._describe_damage(number, problem)
         else:
             yield from self._take_content(number, line)
 
@@ -120,9 +118,8 @@ class _Reading:
             content = transfer.decode_line(line)
         except transfer.DamagedLine as error:
             self._add_up(line)
-            shown = line[:500].decode("utf-8", "replace")
             message = f"{error}. Take the line as it was exported."
-            yield self._describe_damage(number, message, shown)
+            yield self._describe_damage(number, message, line[:500].decode("utf-8", "replace"))
             return
         if transfer.END_KEY in content:
             yield from self._settle()
@@ -140,9 +137,8 @@ class _Reading:
     def _take_version(self, number: int, content: dict[str, Any]) -> Iterator[source.Readable]:
         current = self._current
         if current is None or content.get("superseded_by") != current.fields.get("id"):
-            yield self._describe_damage(
-                number, "an earlier version whose memory is not before it. Restore the line of it."
-            )
+            problem = "an earlier version whose memory is not before it. Restore the line of it."
+            yield self._describe_damage(number, problem)
         else:
             current.versions.append(content)
 

@@ -126,11 +126,9 @@ class FailuresFile:
 
     def _leave_others(self, lines: list[str]) -> list[str]:
         """Return the lines that tell of other inputs."""
-        return [line for line in lines if not self._tells_of_source(line)]
-
-    def _tells_of_source(self, line: str) -> bool:
-        row = parse_object(line.encode("utf-8", "surrogateescape"))
-        return row is not None and row.get("input") == self._source
+        rows = [parse_object(line.encode("utf-8", "surrogateescape")) or {} for line in lines]
+        pairs = zip(lines, rows, strict=True)
+        return [line for line, row in pairs if row.get("input") != self._source]
 
     def _forget_mended(self) -> None:
         """Take out what an earlier import refused and this one did not."""

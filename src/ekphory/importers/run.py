@@ -21,13 +21,7 @@ from ekphory.importers.known import ALL_CHANGEABLE, TEXT_ALONE, KnownRecords, de
 from ekphory.importers.locomo import read_locomo
 from ekphory.importers.memory_products import read_langmem, read_mem0, read_zep
 from ekphory.importers.report import ImportInterrupted, ImportReport, Tally, failures_file
-from ekphory.importers.source import (
-    EndedRecord,
-    ImportedRecord,
-    Readable,
-    Unreadable,
-    WholeText,
-)
+from ekphory.importers.source import EndedRecord, ImportedRecord, Readable, Unreadable, WholeText
 from ekphory.importers.text import read_jsonl, read_text
 from ekphory.scope import SCOPE_FIELDS, Scope
 from ekphory.types import WriteReport
@@ -165,10 +159,8 @@ class _Target:
             return
         if self._chosen in _CHATS:
             cleaned = clean_records([record.fields for record in chunk])
-            chunk = [
-                replace(record, fields=dict(fields))
-                for record, fields in zip(chunk, cleaned, strict=True)
-            ]
+            pairs = zip(chunk, cleaned, strict=True)
+            chunk = [replace(record, fields=dict(fields)) for record, fields in pairs]
         waiting = self._known.take_texts(chunk)
         report = self._add(waiting, self._memory.add_many) if waiting else _NOTHING
         self._known.forget_outdated(waiting, report)
@@ -231,12 +223,10 @@ def _refuse_misfit(scope: Scope, chunk: list[ImportedRecord], report: WriteRepor
     (name,) = fields
     bound = getattr(scope, name) if name in SCOPE_FIELDS else None
     if bound is not None:
-        raise ScopeError(
-            name,
-            chunk[0].fields.get(name),
-            f"no record fits the bound {name}={bound!r} ({len(chunk)} tried); nothing was written",
-            f"Bind no {name}, so that each record keeps its own",
-        )
+        given = chunk[0].fields.get(name)
+        remedy = f"Bind no {name}, so that each record keeps its own"
+        tried = f"no record fits the bound {name}={bound!r} ({len(chunk)} tried)"
+        raise ScopeError(name, given, f"{tried}; nothing was written", remedy)
 
 
 def _count_characters(fields: Mapping[str, object]) -> int:

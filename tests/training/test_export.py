@@ -229,7 +229,7 @@ def test_modernbert_is_exported_with_its_heads_and_gives_what_torch_gives(tmp_pa
 
     exported = OnnxEmbedder(tmp_path / "onnx")
     texts = ["the cat sat", "a big red house by the sea"]
-    wanted = TorchEmbedder(str(tmp_path / "modern"), device="cpu").read(texts)
+    wanted = TorchEmbedder(str(tmp_path / "modern")).read(texts)
     found = exported.read(texts)
     assert np.abs(found.content - wanted.content).max() <= 1e-4
     assert np.abs(found.importance - wanted.importance).max() <= 1e-5
@@ -260,7 +260,7 @@ def test_mpnet_is_exported_and_gives_what_torch_gives(tmp_path):
     export_float_embedder(base, tmp_path / "onnx", description=DESCRIPTION)
 
     texts = ["the cat sat", "a big red house by the sea"]
-    wanted = TorchEmbedder(str(base), device="cpu").encode(texts)
+    wanted = TorchEmbedder(str(base)).encode(texts)
     assert np.abs(OnnxEmbedder(tmp_path / "onnx").encode(texts) - wanted).max() <= 1e-4
 
 

@@ -156,8 +156,8 @@ def _check_url(url: str) -> str:
         possible = False
     if not possible:
         shown = _CREDENTIALS.sub("//***@", str(url)).partition("?")[0]
-        problem = "not an http(s) URL"
-        raise InvalidInput("url", shown, problem, "Give one like http://localhost:8080.")
+        remedy = "Give one like http://localhost:8080."
+        raise InvalidInput("url", shown, "not an http(s) URL", remedy)
     return url
 
 
@@ -372,13 +372,8 @@ class JsonTransport:
         """
         wait = self._breaker.wait()
         if wait > 0:
-            raise ServiceUnavailable(
-                self._service.message(
-                    "failed too often in a row and is left alone for now",
-                    f"It is tried again in {wait:.1f} s. {_UNREACHED}",
-                ),
-                sent=False,
-            )
+            problem = "failed too often in a row and is left alone for now. It is tried again in"
+            raise self._unavailable(f"{problem} {wait:.1f} s", sent=False)
         # JSON's text may hold surrogates; as bytes it must not
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         try:
@@ -416,26 +411,22 @@ class JsonTransport:
             except ServiceUnavailable as failure:
                 if not operation.may_repeat(failure):
                     raise
-                wait = compute_backoff(
-                    attempt, retry_after=failure.retry_after, settings=self._settings
-                )
+                asked, settings = failure.retry_after, self._settings
+                wait = compute_backoff(attempt, retry_after=asked, settings=settings)
             time.sleep(wait)
         return self._ask(content, operation)
 
     def _ask(self, content: bytes, operation: Operation) -> object:
         url = self._service.url + operation.path
         seconds = operation.seconds or self._settings.timeout
+        asking = self._own_client().stream("POST", url, content=content, timeout=seconds)
         try:
-            with self._own_client().stream(
-                "POST", url, content=content, timeout=seconds
-            ) as response:
+            with asking as response:
                 body = self._read(response, seconds, operation.into)
         except httpx.HTTPError as error:
             reason = self._service.quote(str(error) or "no more is known")
-            raise self._unavailable(
-                f"could not be asked ({type(error).__name__}: {reason})",
-                sent=not isinstance(error, _UNSENT),
-            ) from error
+            problem = f"could not be asked ({type(error).__name__}: {reason})"
+            raise self._unavailable(problem, sent=not isinstance(error, _UNSENT)) from error
         if not response.is_success:
             raise self._refuse(response, body)
         if operation.into is not None:
@@ -455,10 +446,8 @@ class JsonTransport:
         for piece in response.iter_bytes():
             body += piece
             if len(body) > self._settings.most_bytes:
-                raise self._service.error(
-                    f"answered more than {self._settings.most_bytes} bytes",
-                    "Ask for less at a time.",
-                )
+                problem = f"answered more than {self._settings.most_bytes} bytes"
+                raise self._service.error(problem, "Ask for less at a time.")
             if time.monotonic() > deadline:
                 raise self._unavailable(f"did not finish its answer within {seconds} s")
         return bytes(body)
@@ -466,9 +455,8 @@ class JsonTransport:
     def _refuse(self, response: httpx.Response, body: bytes) -> ServiceError:
         status = response.status_code
         said = self._service.quote(body.decode("utf-8", "replace"))
-        message = self._service.message(
-            f"answered status {status}: {said}", _REMEDIES.get(status, CHECK_ALL)
-        )
+        problem = f"answered status {status}: {said}"
+        message = self._service.message(problem, _REMEDIES.get(status, CHECK_ALL))
         if status in BUSY:
             retry_after = response.headers.get("Retry-After")
             return ServiceUnavailable(message, retry_after=retry_after, status=status, body=body)

@@ -507,7 +507,7 @@ def _unknown_zone(timezone: object) -> InvalidInput:
 
 
 # strftime would take the names from the process's locale.
-_MONTHS = (
+MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
@@ -515,4 +515,4 @@ _MONTHS = (
 
 def format_date(moment: datetime) -> str:
     """Return the day in the moment's own timezone: `8 May 2023`."""
-    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+    return f"{moment.day} {MONTHS[moment.month - 1]} {moment.year}"

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import read_tables
 
 from ekphory.documents.blocks import Section, format_place, join_passages, parent_id
 from ekphory.documents.passages import passages
@@ -17,32 +18,16 @@ SENTENCES = st.sampled_from(
 
 
 def child(text, lines, sequence=0):
-    return MemoryRecord(
-        id=str(sequence), text=text, at=MOMENT, created_at=MOMENT, lines=lines, sequence=sequence
-    )
+    place = {"lines": lines, "sequence": sequence}
+    return MemoryRecord(id=str(sequence), text=text, at=MOMENT, created_at=MOMENT, **place)
 
 
 def children_of(text):
-    return [
-        child(one.text, format_place(one.first, one.last, "line"), place)
-        for place, one in enumerate(passages(parse_markdown(text)))
-    ]
+    found = enumerate(passages(parse_markdown(text)))
+    return [child(one.text, format_place(one.first, one.last, "line"), n) for n, one in found]
 
 
-@pytest.mark.parametrize(
-    ("children", "joined"),
-    [
-        ((("second", "3-3", 1), ("first", "1-1", 0)), "first\n\nsecond"),
-        # Adjoining lines stay adjoining, and parts of one line are joined as its script is written.
-        ((("a", "1-1", 0), ("b", "2-2", 1)), "a\nb"),
-        ((("One.", "1-1", 0), ("Two.", "1-1", 1)), "One. Two."),
-        ((("猫。", "1-1", 0), ("魚。", "1-1", 1)), "猫。魚。"),
-        # A sentence that goes on within a page is one.
-        ((("the rent", "p. 3", 0), ("is 850", "p. 3", 1)), "the rent is 850"),
-        ((("It rose.", "p. 3", 0), ("It fell.", "p. 3", 1)), "It rose.\n\nIt fell."),
-        ((), ""),
-    ],
-)
+@pytest.mark.parametrize(("children", "joined"), read_tables(__file__)["joined"])
 def test_children_are_joined_in_their_order_as_they_stood(children, joined):
     assert join_passages([child(*each) for each in children]) == joined
 

@@ -196,9 +196,7 @@ def test_an_unknown_encoding_is_refused():
 def test_readers_whose_libraries_are_missing_name_the_extra():
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, check=True)
     said = json.loads(done.stdout)
-    assert said["PDF"] == (
-        "Reading PDF files needs an optional dependency. "
-        "Install it with: pip install 'ekphory[docs]'"
-    )
+    needed, remedy = "needs an optional dependency.", "pip install 'ekphory[docs]'"
+    assert said["PDF"] == f"Reading PDF files {needed} Install it with: {remedy}"
     assert {name for name, message in said.items() if message} == {"PDF", "Word", "HTML"}
     assert [reader.missing_extra() for reader in READERS] == [None] * len(READERS)

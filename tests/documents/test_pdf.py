@@ -55,10 +55,8 @@ def test_a_passage_is_joined_of_lines_and_names_its_pages(pdf, pages, expected):
 
 def test_larger_letters_are_headings_by_their_size(pdf):
     path = pdf.page(("Handbook", 22), ("Leave", 15), FULL + ".", ("Travel", 15), FULL + ".").save()
-    assert [passage.section.headings for passage in passages_of(path)] == [
-        ("Handbook", "Leave"),
-        ("Handbook", "Travel"),
-    ]
+    headings = [passage.section.headings for passage in passages_of(path)]
+    assert headings == [("Handbook", "Leave"), ("Handbook", "Travel")]
 
 
 def test_bookmarks_are_headings_where_the_document_has_them(pdf):

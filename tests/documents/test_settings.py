@@ -37,16 +37,16 @@ def test_a_page_without_text_is_empty():
         assert RemotePageReader(service.host, model="sees").read(PAGE) == ""
 
 
+CUT_OFF = {"message": {"content": "half a pa"}, "finish_reason": "length"}
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
         ({}, "answered no message"),
         ({"choices": []}, "answered no message"),
         ({"choices": [{"message": {"content": ["x"]}}]}, "answered a list in place of text"),
-        (
-            {"choices": [{"message": {"content": "half a pa"}, "finish_reason": "length"}]},
-            "stopped before the end of the page",
-        ),
+        ({"choices": [CUT_OFF]}, "stopped before the end of the page"),
     ],
 )
 def test_an_answer_that_is_no_page_is_a_service_error(answer, message):

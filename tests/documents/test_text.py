@@ -3,6 +3,7 @@ import codecs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import read_tables
 
 from ekphory.documents.blocks import Block, Problem, SkippedPart
 from ekphory.documents.settings import ReadingSettings
@@ -15,6 +16,7 @@ from ekphory.documents.text import (
     read_text,
 )
 
+CASES = read_tables(__file__)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\ufeff"))
 MARKED = {"utf-8-sig": b"", "utf-16": b"", "utf-16-be": codecs.BOM_UTF16_BE, "utf-32": b""}
 
@@ -25,17 +27,13 @@ def test_a_byte_order_mark_says_the_encoding(text, encoding):
 
 
 NUL = "holds NUL bytes: it is binary, or UTF-16 without"
+NAMED = "line 2 is not UTF-8 (b'\\xe9 au'). Save the file as UTF-8, or name its encoding with --enc"
 
 
 @pytest.mark.parametrize(
     ("data", "encoding", "message"),
     [
-        (
-            b"good\ncaf\xe9 au lait\n",
-            None,
-            "line 2 is not UTF-8 (b'\\xe9 au'). Save the file as UTF-8, or name its encoding with "
-            "--encoding",
-        ),
+        (b"good\ncaf\xe9 au lait\n", None, NAMED),
         (b"ab\x81", "cp1252", "byte 3 is not cp1252. Save the file as UTF-8."),
         (b"\x7fELF\x00\x01\xff", None, NUL),
         ("text".encode("utf-16-le"), None, NUL),
@@ -86,11 +84,8 @@ def only(text):
 def test_blocks_have_their_kind_and_their_lines():
     prose = "# Title\n\nSome text\nin two lines.\n\n- a\n- b\n\n"
     assert kinds(prose + "```\nx\n\ny\n```\n\n| a |\n|---|\n| 1 |\n") == [
-        ("heading", 1, 1),
-        ("paragraph", 3, 4),
-        ("list", 6, 7),
-        ("code", 9, 13),
-        ("table", 15, 17),
+        *(("heading", 1, 1), ("paragraph", 3, 4), ("list", 6, 7)),
+        *(("code", 9, 13), ("table", 15, 17)),
     ]
 
 
@@ -103,14 +98,7 @@ def test_the_text_of_a_block_is_that_of_its_lines(text):
             assert block.text == there.rstrip()
 
 
-@pytest.mark.parametrize(
-    ("text", "level", "title"),
-    [
-        ("### The `run` *command*, see [docs](x.md) ###", 3, "The run command, see docs"),
-        ("# __max_tokens__ and *other_names*", 1, "max_tokens and other_names"),
-        ("Usage\n=====", 1, "Usage"),
-    ],
-)
+@pytest.mark.parametrize(("text", "level", "title"), CASES["headings"])
 def test_a_heading_has_a_level_and_a_title_without_marks(text, level, title):
     heading = only(text)
     assert (heading.level, heading.title) == (level, title)
@@ -120,32 +108,18 @@ def test_a_text_of_megabytes_is_parsed_in_portions_with_the_same_blocks():
     section = "# Day\n\n" + "The boiler is on. " * 2_000 + "\n\n```\n# no heading\n```\n\n"
     found = list(parse_markdown(section * 80))
     assert [block.kind for block in found] == ["heading", "paragraph", "code"] * 80
-    assert [block.first for block in found] == [
-        first for number in range(80) for first in (1 + 8 * number, 3 + 8 * number, 5 + 8 * number)
-    ]
+    lines = [8 * number + line for number in range(80) for line in (1, 3, 5)]
+    assert [block.first for block in found] == lines
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("```\n# not a heading\n```", [("code", 1, 3)]),
-        ("> # quoted\n> text", [("paragraph", 1, 2)]),
-        ("---\ntitle: Boiler\n---\n# Boiler\n", [("heading", 4, 4)]),
-        ("[" * 200_000, [("paragraph", 1, 1)]),
-    ],
+    ("text", "expected"), [*CASES["no_headings"], ("[" * 200_000, [["paragraph", 1, 1]])]
 )
 def test_a_hash_in_a_fence_or_a_quote_and_front_matter_are_no_headings(text, expected):
-    assert kinds(text) == expected
+    assert kinds(text) == [tuple(each) for each in expected]
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("[![build](b.svg)](ci) ![cover](c.svg)", "pictures and tags only"),
-        ("<!-- toc -->", "comment"),
-        ("- [Install](#install)\n  - [Linux](#linux)\n", "table of contents"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), CASES["left_out"])
 def test_what_tells_nothing_is_left_out(text, reason):
     assert only(text) == SkippedPart(reason)
     assert isinstance(only("- [Install](install.md)\n"), Block)

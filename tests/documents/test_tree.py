@@ -2,6 +2,7 @@ import os
 from itertools import islice
 
 import pytest
+from tests.cases import read_tables
 
 from ekphory.documents.blocks import Exclusion, SkippedPart
 from ekphory.documents.tree import DocumentFile, find_document, find_documents, watch_changes
@@ -31,19 +32,7 @@ def test_what_is_hidden_or_left_by_tools_is_passed_over(file, tmp_path, name):
     assert find_document(tmp_path / "notes", path) is None
 
 
-@pytest.mark.parametrize(
-    ("pattern", "left"),
-    [
-        ("drafts", ["a.md", "sub/b.draft.md"]),
-        ("drafts/", ["a.md", "sub/b.draft.md"]),
-        ("*.draft.md", ["a.md", "sub/drafts/c.md"]),
-        ("sub", ["a.md"]),
-        ("sub/*", ["a.md"]),
-        ("/sub/drafts", ["a.md", "sub/b.draft.md"]),
-        ("./a.*", ["sub/b.draft.md", "sub/drafts/c.md"]),
-        ("other/drafts", ["a.md", "sub/b.draft.md", "sub/drafts/c.md"]),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "left"), read_tables(__file__)["excluded"])
 def test_what_is_excluded_is_passed_over_in_a_folder_and_alone(file, tmp_path, pattern, left):
     root, exclude = tmp_path / "notes", Exclusion((pattern,))
     paths = [file(f"notes/{name}", "x") for name in ("a.md", "sub/b.draft.md", "sub/drafts/c.md")]

@@ -31,13 +31,8 @@ def problem(path):
 
 def test_paragraphs_headings_and_lists_are_counted_from_the_top(saved):
     document = docx.Document()
-    for style, text in (
-        ("Title", "Handbook"),
-        ("Heading 1", "Leave"),
-        ("Normal", "Thirty days a year."),
-        ("List Bullet", "Ask your lead"),
-        ("List Bullet", "Enter it"),
-    ):
+    said = (("Title", "Handbook"), ("Heading 1", "Leave"), ("Normal", "Thirty days a year."))
+    for style, text in (*said, ("List Bullet", "Ask your lead"), ("List Bullet", "Enter it")):
         document.add_paragraph(text, style=style)
     assert saved(document) == [
         Block("Handbook", "heading", 1, 1, level=0, title="Handbook"),
@@ -67,12 +62,10 @@ def test_a_style_derived_from_a_heading_is_a_heading(saved):
 def test_an_insertion_that_is_tracked_is_read_and_a_deletion_is_not(saved):
     document = docx.Document()
     paragraph = document.add_paragraph("The rent is ")
+    runs = {"ins": "<w:r><w:t>900</w:t></w:r>", "del": "<w:r><w:delText>850</w:delText></w:r>"}
     inserted, deleted = (
         docx.oxml.parse_xml(f'<w:{tag} xmlns:w="{paragraph._p.nsmap["w"]}">{run}</w:{tag}>')
-        for tag, run in (
-            ("ins", "<w:r><w:t>900</w:t></w:r>"),
-            ("del", "<w:r><w:delText>850</w:delText></w:r>"),
-        )
+        for tag, run in runs.items()
     )
     paragraph._p.extend([deleted, inserted])
     assert [block.text for block in saved(document)] == ["The rent is 900"]
@@ -110,6 +103,5 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path):
     ):
         for _ in range(LARGEST_UNPACKED // 2**20 + 1):
             member.write(bytes(2**20))
-    assert problem(tmp_path / "a.docx") == (
-        "unpacked it has 257 MB, more than the 256 MB that are read. Split it."
-    )
+    told = "unpacked it has 257 MB, more than the 256 MB that are read. Split it."
+    assert problem(tmp_path / "a.docx") == told

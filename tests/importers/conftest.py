@@ -55,9 +55,8 @@ class DictionaryWriter:
         order: str,
     ) -> list[MemoryRecord]:
         assert order == "written"
-        drafts = (
-            make_draft(record, scope=self.scope, now=now_utc()) for record in self.records.values()
-        )
+        stored = self.records.values()
+        drafts = (make_draft(record, scope=self.scope, now=now_utc()) for record in stored)
         return [draft.record for draft in drafts if matches(filter, draft.record)][:limit]
 
 

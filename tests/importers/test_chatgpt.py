@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from ekphory.documents.blocks import SkippedPart
 from ekphory.errors import InvalidInput
 from ekphory.importers.chats import read_chatgpt
 from ekphory.importers.source import Unreadable
@@ -18,18 +19,16 @@ def node(identity, parent, role="user", text="", **message):
 def conversation(nodes, current, **more):
     mapping = {"root": {"id": "root", "parent": None, "children": [], "message": None}}
     mapping |= {entry["id"]: entry for entry in nodes}
-    return {
-        "title": "Sourdough",
-        "create_time": 1_767_225_600.0,
-        "conversation_id": "c1",
-        "mapping": mapping,
-        "current_node": current,
-        **more,
-    }
+    named = {"title": "Sourdough", "create_time": 1_767_225_600.0, "conversation_id": "c1"}
+    return {**named, "mapping": mapping, "current_node": current, **more}
+
+
+def kept(found):
+    return [each for each in found if not isinstance(each, SkippedPart)]
 
 
 def read(file, *conversations):
-    return list(read_chatgpt(file("conversations.json", json.dumps(conversations))))
+    return kept(read_chatgpt(file("conversations.json", json.dumps(conversations))))
 
 
 def texts(records):
@@ -45,9 +44,8 @@ def archived(path, **parts):
 
 
 def test_a_message_becomes_a_record_with_stable_id_session_and_moment(file):
-    (record,) = read(
-        file, conversation([node("m1", "root", text="Hi", create_time=1_767_225_661.5)], "m1")
-    )
+    said = node("m1", "root", text="Hi", create_time=1_767_225_661.5)
+    (record,) = read(file, conversation([said], "m1"))
     assert record.fields == {
         "id": "c1/m1",
         "text": "Hi",
@@ -109,11 +107,8 @@ def test_pictures_are_counted_files_are_named_and_spoken_words_are_read(file):
     files = {"attachments": [{"name": "plan.pdf"}, {"name": "list.txt"}]}
     (record,) = read(file, conversation([node("m", "root", content=content, metadata=files)], "m"))
     assert record.fields["text"] == "spoken words\nWhat is this?"
-    assert record.fields["metadata"] == {
-        "title": "Sourdough",
-        "images": 1,
-        "attachments": "plan.pdf, list.txt",
-    }
+    told = {"title": "Sourdough", "images": 1, "attachments": "plan.pdf, list.txt"}
+    assert record.fields["metadata"] == told
 
 
 def test_a_message_without_moment_takes_that_of_the_message_before_it_or_is_reported(file):
@@ -149,9 +144,7 @@ def test_a_file_that_cannot_be_read_is_an_error_that_says_why(file, tmp_path):
 
 
 def test_the_zip_archive_of_an_export_is_read_with_all_its_parts(tmp_path):
-    parts = {
-        f"data/conversations-{part}": [conversation([node("a", "root", text=part)], "a")]
-        for part in ("001", "000")
-    }
+    talks = {part: conversation([node("a", "root", text=part)], "a") for part in ("001", "000")}
+    parts = {f"data/conversations-{part}": [talk] for part, talk in talks.items()}
     path = archived(tmp_path / "export.zip", **parts, user={})
-    assert texts(read_chatgpt(path)) == ["000", "001"]
+    assert texts(kept(read_chatgpt(path))) == ["000", "001"]

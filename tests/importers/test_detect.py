@@ -34,9 +34,7 @@ def test_the_format_of_an_archive_a_folder_or_what_is_asked_for_is_found(file, t
 
 
 @pytest.mark.parametrize(("name", "content", "wanted", "message"), TABLES["refused"])
-def test_what_is_not_the_format_is_refused_by_saying_what_it_looks_like(
-    file, name, content, wanted, message
-):
+def test_what_is_not_the_format_is_refused_with_its_look(file, name, content, wanted, message):
     with pytest.raises(InvalidInput, match=message):
         choose_format(file(name, content.encode("latin-1")), wanted or None)
 

@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 
 import docx
 import pytest
@@ -36,7 +36,7 @@ def texts(memory):
 
 def test_a_passage_knows_where_it_came_from(memory, house):
     import_documents(memory, house)
-    cellar = memory.list(filter="heading = 'House > Cellar'")[0]
+    (cellar,) = memory.list(filter="heading = 'House > Cellar'")
     assert cellar.text == "## Cellar\n\nThe boiler was repaired in May."
     assert (cellar.path, cellar.lines, cellar.source) == ("guide.md", "3-5", "document")
     assert (cellar.pool, cellar.type) == ("reference_library", "semantic")
@@ -66,19 +66,15 @@ def test_a_document_is_of_the_date_that_it_states_and_else_of_its_files(memory, 
     }
 
 
+POOLS = {
+    "agent_mistakes": ("mistakes.md", "notes/Mistakes/deploy.md", "mistakes/tools.txt"),
+    "agent_tools": ("TOOLS.md", "tools-of-ben.txt"),
+    "reference_library": ("rules.md", "my mistakes.md", "tools/saw.md", "mistakes/build.html"),
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "pool"),
-    [
-        ("mistakes.md", "agent_mistakes"),
-        ("notes/Mistakes/deploy.md", "agent_mistakes"),
-        ("TOOLS.md", "agent_tools"),
-        ("tools-of-ben.txt", "agent_tools"),
-        ("mistakes/tools.txt", "agent_mistakes"),
-        ("rules.md", "reference_library"),
-        ("my mistakes.md", "reference_library"),
-        ("tools/saw.md", "reference_library"),
-        ("mistakes/build.html", "reference_library"),
-    ],
+    ("name", "pool"), [(name, pool) for pool, names in POOLS.items() for name in names]
 )
 def test_a_files_name_or_folder_says_which_pool_it_belongs_to(memory, file, tmp_path, name, pool):
     file(f"docs/{name}", "<p>The deploy of May lost the index.</p>")
@@ -103,17 +99,9 @@ def test_a_page_of_a_pdf_is_named(memory, tmp_path):
     assert (record.path, record.lines, record.heading) == ("a.pdf", "p. 1", "Lease")
 
 
-def test_the_moment_is_the_last_change_of_the_file(memory, file):
-    path = file("a.md", "The boiler is on.")
-    os.utime(path, (1_767_225_600, 1_767_225_600))
-    import_documents(memory, path)
-    assert memory.list()[0].at == datetime(2026, 1, 1, tzinfo=UTC)
-
-
 def test_the_children_of_a_section_share_its_id_and_give_its_text(memory, file):
-    section = "# Boiler\n\n" + "\n\n".join(
-        f"Sentence {n} about the boiler. " * 12 for n in range(5)
-    )
+    sentences = (f"Sentence {n} about the boiler. " * 12 for n in range(5))
+    section = "\n\n".join(["# Boiler", *sentences])
     import_documents(memory, file("a.md", section))
     records = memory.list()
     assert len(records) > 2
@@ -123,13 +111,11 @@ def test_the_children_of_a_section_share_its_id_and_give_its_text(memory, file):
 
 def test_a_second_import_adds_nothing_and_one_of_a_file_alone_neither(memory, house):
     seen, counted = [], []
-    first = import_documents(
-        memory, house, on_progress=lambda now: seen.append((now.done, now.total))
-    )
-    again = import_path(memory, house, on_progress=lambda now: counted.append(now.skipped))
-    assert seen == [(0, 2), (1, 2), (2, 2)]
+    first = import_documents(memory, house, on_progress=seen.append)
+    again = import_path(memory, house, on_progress=counted.append)
+    assert [(now.done, now.total) for now in seen] == [(0, 2), (1, 2), (2, 2)]
     assert (first.added, first.skipped) == (3, 0)
-    assert (again.added, again.skipped, again.forgotten, counted[-1]) == (0, 3, 0, 3)
+    assert (again.added, again.skipped, again.forgotten, counted[-1].skipped) == (0, 3, 0, 3)
     # A file alone and in its folder is the same document.
     assert import_documents(memory, house / "guide.md").skipped == 2
     # A file that was only touched stays as it is.
@@ -172,9 +158,9 @@ def test_a_passage_that_moved_has_its_new_lines(memory, house):
 
 
 def test_files_of_the_same_name_in_two_folders_do_not_replace_each_other(memory, file):
-    import_documents(memory, file("one/README.md", "The first house is old."))
-    import_documents(memory, file("two/README.md", "The second house is new."))
-    assert sorted(texts(memory)) == ["The first house is old.", "The second house is new."]
+    for name in ("one", "two"):
+        import_documents(memory, file(f"{name}/README.md", f"House {name} is old."))
+    assert sorted(texts(memory)) == ["House one is old.", "House two is old."]
 
 
 def test_a_name_of_its_own_lets_a_folder_move(memory, house, tmp_path):
@@ -212,22 +198,22 @@ def test_what_was_left_out_is_counted_by_reason(memory, file):
     assert report.left_out == {"page number": 1, "heading alone": 1}
 
 
-def stop_at(done):
-    """Return what interrupts an import when it has done so much."""
+def interrupt(memory, path, done):
+    """Interrupt an import when it has done so much; return how many memories it has added."""
 
     def stop(now):
         if now.done == done:
             raise KeyboardInterrupt
 
-    return stop
+    with pytest.raises(ImportInterrupted, match="Run the same import again") as interrupted:
+        import_documents(memory, path, on_progress=stop)
+    return interrupted.value.report.added
 
 
 def test_an_interrupted_import_keeps_what_was_written_and_goes_on_later(memory, file):
     for number in range(300):
         path = file(f"notes/{number:03}.txt", f"The boiler number {number} is on.")
-    with pytest.raises(ImportInterrupted, match="Run the same import again") as interrupted:
-        import_documents(memory, path.parent, on_progress=stop_at(280))
-    assert interrupted.value.report.added == memory.count() == 256
+    assert interrupt(memory, path.parent, 280) == memory.count() == 256
     again = import_documents(memory, path.parent)
     assert (again.added, again.skipped) == (44, 256)
 
@@ -235,8 +221,7 @@ def test_an_interrupted_import_keeps_what_was_written_and_goes_on_later(memory, 
 def test_nothing_old_is_forgotten_before_the_new_is_written(memory, house):
     import_documents(memory, house)
     (house / "guide.md").write_text(GUIDE.replace("repaired", "replaced"))
-    with pytest.raises(ImportInterrupted):
-        import_documents(memory, house, on_progress=stop_at(1))
+    interrupt(memory, house, 1)
     assert "## Cellar\n\nThe boiler was repaired in May." in texts(memory)
     again = import_documents(memory, house)
     assert (again.added, again.forgotten, memory.count()) == (1, 1, 3)

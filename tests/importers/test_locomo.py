@@ -15,23 +15,16 @@ def turn(identity, speaker, text, **more):
 
 
 def sample(sample_id="conv-1", **more):
-    return {
-        "sample_id": sample_id,
-        "qa": [{"question": "Who?", "answer": 7, "evidence": ["D2:1"], "category": 1}],
-        "conversation": {
-            "speaker_a": "Ann",
-            "speaker_b": "Bo",
-            "session_10_date_time": "12:05 am on 3 July, 2023",
-            "session_10": [turn("D10:1", "Bo", "late")],
-            "session_2_date_time": "1:56 pm on 8 May, 2023",
-            "session_2": [
-                turn("D2:1", "Ann", "Look!", blip_caption="a photo of a dog"),
-                turn("D2:2", "Bo", "Nice"),
-            ],
-            "session_11_date_time": "1:00 pm on 1 August, 2023",
-            **more,
-        },
+    look = turn("D2:1", "Ann", "Look!", blip_caption="a photo of a dog")
+    talk = {
+        **{"speaker_a": "Ann", "speaker_b": "Bo", "session_10": [turn("D10:1", "Bo", "late")]},
+        "session_10_date_time": "12:05 am on 3 July, 2023",
+        "session_2": [look, turn("D2:2", "Bo", "Nice")],
+        "session_2_date_time": "1:56 pm on 8 May, 2023",
+        "session_11_date_time": "1:00 pm on 1 August, 2023",
     }
+    question = {"question": "Who?", "answer": 7, "evidence": ["D2:1"], "category": 1}
+    return {"sample_id": sample_id, "qa": [question], "conversation": talk | more}
 
 
 def written(file, *samples):
@@ -52,14 +45,12 @@ def test_turns_carry_session_order_moment_listener_and_the_caption_of_a_photo(fi
 @pytest.mark.parametrize(
     ("settings", "projects"),
     [
+        # Each conversation is a project of its own.
         ({}, ["conv-1"] * 3 + ["conv-2"] * 3),
+        # One that is selected by name goes into the bound project.
         ({"conversation": "conv-2", "project": "mine"}, ["mine"] * 3),
+        # A bound project with the name of a conversation selects it.
         ({"project": "conv-2"}, ["conv-2"] * 3),
-    ],
-    ids=[
-        "each conversation is a project of its own",
-        "one that is selected by name goes into the bound project",
-        "a bound project with the name of a conversation selects it",
     ],
 )
 def test_a_conversation_goes_into_a_project(file, settings, projects):
@@ -101,16 +92,10 @@ def test_the_typed_reader_raises_on_what_is_not_locomo(file):
 def test_the_benchmark_file_gives_exactly_the_turns_of_the_conversation_form():
     if not DATA.is_dir():
         pytest.skip(f"{DATA} is not here: it holds LoCoMo in both forms")
+    names = ("id", "session", "sequence", "speaker", "text")
     turns = [
-        {
-            "pool": conversation.id,
-            "id": turn.id,
-            "session": turn.session,
-            "sequence": turn.sequence,
-            "speaker": turn.speaker,
-            "at": turn.at.isoformat(),
-            "text": turn.text,
-        }
+        {name: getattr(turn, name) for name in names}
+        | {"pool": conversation.id, "at": turn.at.isoformat()}
         for conversation in read_conversations(DATA / "locomo.json")
         for turn in conversation.turns
     ]

@@ -39,11 +39,8 @@ def test_a_memory_keeps_its_id_its_owner_its_moment_and_its_metadata():
 def test_a_page_of_the_platform_is_read_with_its_categories():
     (trip,), broken = exported(read_mem0, "mem0_platform.json")
     assert (trip["agent"], trip["user"]) == ("travel-agent", "alex")
-    assert trip["metadata"] == {
-        "app_id": "web",
-        "json:categories": '["travel", "plans"]',
-        "updated_at": "2024-07-01T12:00:00Z",
-    }
+    kept = {"app_id": "web", "json:categories": '["travel", "plans"]'}
+    assert trip["metadata"] == {**kept, "updated_at": "2024-07-01T12:00:00Z"}
     assert [(entry.place, entry.field) for entry in broken] == [
         ("mem0_platform.json: element 0, results 1", "expiration_date"),
         ("mem0_platform.json: element 0, results 2", "memory"),
@@ -102,9 +99,8 @@ def test_a_fact_is_a_semantic_memory_of_when_it_became_true():
     assert loves == ended == EXPECTED["loves"]
     assert likes["at"] == datetime(2025, 3, 1, 9, 1, tzinfo=UTC)
     assert episode["text"] == '{"order": 17, "item": "Puma Speedcat"}'
-    assert [(entry.place, entry.field) for entry in broken] == [
-        ("zep_graph.json: element 0, edges 2", "created_at")
-    ]
+    (entry,) = broken
+    assert (entry.place, entry.field) == ("zep_graph.json: element 0, edges 2", "created_at")
 
 
 def test_a_message_takes_the_time_it_is_about_and_an_older_one_its_role_from_role_type(given):
@@ -127,27 +123,15 @@ def test_a_second_import_adds_nothing_even_without_ids(memory, file):
 def test_facts_that_still_hold_and_kinds_of_memories_can_be_told_by_a_filter(memory, tmp_path):
     for name in ("zep_graph.json", "langmem_items.json"):
         import_path(memory, copied(name, tmp_path))
-    for condition, texts in (
-        (
-            "source = 'zep' AND type = 'semantic' AND m.invalid_at IS NULL",
-            ["Jane likes Puma shoes"],
-        ),
-        ("m.kind = 'Triple' AND m.object = 'ML team'", [TRIPLE]),
-    ):
-        assert [record.text for record in memory.list(filter=condition)] == texts
+    holds = "source = 'zep' AND type = 'semantic' AND m.invalid_at IS NULL"
+    triples = "m.kind = 'Triple' AND m.object = 'ML team'"
+    for condition, text in ((holds, "Jane likes Puma shoes"), (triples, TRIPLE)):
+        assert [record.text for record in memory.list(filter=condition)] == [text]
 
 
-def edge(name, fact, since, until=None, relation="WORKS_AT", **more):
-    return {
-        "uuid": name,
-        "name": relation,
-        "fact": fact,
-        "created_at": since,
-        "valid_at": since,
-        "invalid_at": until,
-        "source_node_uuid": "jane",
-        **more,
-    }
+def edge(name, fact, since, until=None, relation="WORKS_AT"):
+    moments = {"created_at": since, "valid_at": since, "invalid_at": until}
+    return {"uuid": name, "name": relation, "fact": fact, "source_node_uuid": "jane", **moments}
 
 
 KESTREL = edge("1", "Jane works at Kestrel", "2024-01-01T00:00:00Z", "2025-03-01T09:00:00Z")

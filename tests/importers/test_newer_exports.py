@@ -61,27 +61,17 @@ def conversation(*messages, identity="c1"):
         for message, parent in zip(messages, parents, strict=False)
     }
     root = {"root": {"parent": None, "children": [], "message": None}}
-    return {
-        "title": "Bread",
-        "create_time": NEW_YEAR,
-        "conversation_id": identity,
-        "mapping": root | nodes,
-        "current_node": parents[-1],
-    }
+    named = {"title": "Bread", "create_time": NEW_YEAR, "conversation_id": identity}
+    return {**named, "mapping": root | nodes, "current_node": parents[-1]}
 
 
 MADE = {"recipient": "canmore.create_textdoc"}
 JANUARY = conversation(said("a", "I bake on Sundays."), canvas("Feed it on Friday.", **MADE))
+CHANGE = json.dumps({"updates": [{"pattern": ".*", "replacement": "Feed it on Saturday."}]})
 MARCH = conversation(
     said("a", "I bake on Mondays.", update_time=NEW_YEAR + 60 * DAY),
     canvas("Feed it on Friday.", **MADE),
-    said(
-        "change",
-        json.dumps({"updates": [{"pattern": ".*", "replacement": "Feed it on Saturday."}]}),
-        role="assistant",
-        day=50,
-        recipient="canmore.update_textdoc",
-    ),
+    said("change", CHANGE, role="assistant", day=50, recipient="canmore.update_textdoc"),
     said("b", "Which flour is best?", day=61),
 )
 
@@ -114,9 +104,7 @@ def test_what_a_newer_export_lacks_is_kept(memory, export):
     assert "Otto swept the flue." in texts(memory)
 
 
-def test_of_two_lists_of_memories_equal_entries_are_one_and_those_that_are_gone_are_kept(
-    memory, export
-):
+def test_of_two_lists_equal_entries_are_one_and_those_that_are_gone_stay(memory, export):
     def listed(*memories):
         return [{"memory": text} for text in memories]
 
@@ -134,11 +122,8 @@ def test_instructions_that_stand_in_every_conversation_are_those_of_the_latest(m
         given = said(f"{identity}-p", "", day=day) | {"content": context}
         return conversation(given, said(f"{identity}-m", "Hello", day=day), identity=identity)
 
-    talks = [
-        talk("c3", 30, "I am a baker."),
-        talk("c2", 20, "I am a cook."),
-        talk("c1", 10, "I am a cook."),
-    ]
+    said_of = (("c3", 30, "I am a baker."), ("c2", 20, "I am a cook."), ("c1", 10, "I am a cook."))
+    talks = [talk(*each) for each in said_of]
     for talk_ in talks:
         talk_["create_time"] = talk_["mapping"][talk_["current_node"]]["message"]["create_time"]
     path = export("all", conversations=talks)
@@ -159,35 +144,24 @@ CHAT = {
 def house(document, *, uuid, prompt, month):
     moment = f"2026-{month:02}-01T00:00:00Z"
     doc = {"uuid": uuid, "filename": "boiler.txt", "content": document, "created_at": moment}
-    return {
-        "uuid": "p1",
-        "name": "House",
-        "created_at": "2026-01-01T00:00:00Z",
-        "updated_at": moment,
-        "prompt_template": prompt,
-        "docs": [doc],
-    }
+    begun = {"uuid": "p1", "name": "House", "created_at": "2026-01-01T00:00:00Z"}
+    return {**begun, "updated_at": moment, "prompt_template": prompt, "docs": [doc]}
 
 
 def test_a_newer_claude_export_updates_instructions_memories_and_documents(memory, export):
-    first = export(
-        "january",
-        conversations=[CHAT],
-        memories=[{"conversations_memory": "Mara runs a bakery."}],
-        projects=[house("It is a Viessmann.", uuid="d1", prompt="Answer in German.", month=1)],
-    )
+    def given(name, told, project):
+        memories = [{"conversations_memory": told}]
+        return export(name, conversations=[CHAT], memories=memories, projects=[project])
+
+    project = house("It is a Viessmann.", uuid="d1", prompt="Answer in German.", month=1)
+    first = given("january", "Mara runs a bakery.", project)
     import_path(memory, first)
     # A document that was uploaded again has another id.
-    later = export(
-        "april",
-        conversations=[CHAT],
-        memories=[{"conversations_memory": "Mara sold the bakery."}],
-        projects=[house("It is a Vaillant.", uuid="d9", prompt="Answer in French.", month=4)],
-    )
+    project = house("It is a Vaillant.", uuid="d9", prompt="Answer in French.", month=4)
+    later = given("april", "Mara sold the bakery.", project)
     assert counts(import_path(memory, later)) == (0, 3, 1, 0)
-    assert texts(memory) == {
-        *("May I?", "Mara sold the bakery.", "It is a Vaillant.", "Answer in French.")
-    }
+    said = {"May I?", "Mara sold the bakery.", "It is a Vaillant.", "Answer in French."}
+    assert texts(memory) == said
     assert told(memory, "It is a Vaillant.") == ["It is a Vaillant.", "It is a Viessmann."]
     assert counts(import_path(memory, later)) == (0, 0, 4, 0)
     assert import_path(memory, first).left_out == {OLDER_TEXT: 3}
@@ -258,10 +232,8 @@ def test_a_record_of_a_known_id_with_another_text_is_an_update(memory, file):
     key |= {"text": "The key hangs behind the boiler", "at": "2026-02-01"}
     newer = file("m.jsonl", lines(key, {"id": "code", "text": "The code is 1234"}))
     assert counts(import_path(memory, newer)) == (0, 2, 0, 0)
-    assert [each.text for each in memory.history("key")] == [
-        "The key hangs behind the boiler",
-        "The key hangs in the hall",
-    ]
+    before = ["The key hangs behind the boiler", "The key hangs in the hall"]
+    assert [each.text for each in memory.history("key")] == before
     assert memory.get("key").at.isoformat() == "2026-02-01T00:00:00+00:00"
     assert counts(import_path(memory, newer)) == (0, 0, 2, 0)
 
@@ -337,9 +309,7 @@ def test_what_cannot_be_updated_is_listed_with_its_reason(open_memory, file):
     assert "Bind the agent, user or session" in report.examples[0].message
 
 
-def test_a_newer_export_of_ekphory_updates_and_an_older_one_does_not(
-    memory, tmp_path, close_at_end
-):
+def test_a_newer_export_of_ekphory_alone_updates(memory, tmp_path, close_at_end):
     home, copy = memory, close_at_end(Memory(tmp_path / "copy", embedder=HashEmbedder()))
     home.add("The key hangs in the hall", id="key", at="2026-01-01")
     old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"

@@ -18,12 +18,10 @@ def listed(path: Path):
 
 def test_records_are_written_in_chunks_and_counted(file, writer):
     seen = []
-    report = import_path(
-        writer, file("m.jsonl", lines(600)), on_progress=lambda now: seen.append(now.added)
-    )
+    report = import_path(writer, file("m.jsonl", lines(600)), on_progress=seen.append)
     assert (report.added, report.skipped, report.failed) == (600, 0, 0)
     assert writer.chunk_sizes == [256, 256, 88]
-    assert seen == [256, 512, 600]
+    assert [now.added for now in seen] == [256, 512, 600]
     assert report.failures_path is None
 
 
@@ -103,10 +101,9 @@ def test_a_text_folder_is_imported_and_only_what_changed_is_added_later(file, wr
 
 def locomo(name, pet):
     """A conversation of two turns."""
-    said = (("Ann", f"I keep {pet} at home."), ("Bo", "The weather is dreadful."))
     turns = [
-        {"dia_id": f"D1:{place}", "speaker": speaker, "text": text}
-        for place, (speaker, text) in enumerate(said, start=1)
+        {"dia_id": "D1:1", "speaker": "Ann", "text": f"I keep {pet} at home."},
+        {"dia_id": "D1:2", "speaker": "Bo", "text": "The weather is dreadful."},
     ]
     session = {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": turns}
     talk = {"speaker_a": "Ann", "speaker_b": "Bo", **session}
@@ -145,9 +142,8 @@ def test_equal_ids_of_two_locomo_conversations_do_not_meet(file, open_memory):
 
 
 def sessions(*names):
-    return "".join(
-        json.dumps({"text": f"note {n}", "session": s}) + "\n" for n, s in enumerate(names)
-    )
+    rows = ({"text": f"note {n}", "session": name} for n, name in enumerate(names))
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def test_records_that_all_lie_outside_the_bound_session_stop_the_import(file, open_memory):
@@ -166,9 +162,7 @@ def test_records_that_all_lie_outside_the_bound_session_stop_the_import(file, op
         ('{"text": "a", "importance": 7}\n{"text": "b", "importance": 8}\n', 0, "importance"),
     ],
 )
-def test_records_of_which_some_fit_the_bound_session_or_are_wrong_in_themselves_are_listed(
-    file, open_memory, lines, added, field
-):
+def test_records_of_which_some_fit_the_session_are_listed(file, open_memory, lines, added, field):
     report = import_path(open_memory(session="mine"), file("m.jsonl", lines))
     assert (report.added, report.failed) == (added, 2)
     assert {example.field for example in report.examples} == {field}

@@ -65,9 +65,7 @@ def test_what_is_not_read_of_a_chatgpt_export_is_named(memory, chatgpt):
     }
 
 
-def test_an_export_is_counted_before_it_is_imported_and_a_second_import_adds_nothing(
-    memory, chatgpt
-):
+def test_an_export_is_counted_before_and_a_second_import_adds_nothing(memory, chatgpt):
     first, again = import_path(memory, chatgpt), import_path(memory, chatgpt)
     assert count_records(chatgpt, "chatgpt", None, None) == first.added + first.skipped
     assert (again.added, again.skipped) == (0, first.added + first.skipped)

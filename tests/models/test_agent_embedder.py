@@ -44,10 +44,8 @@ def bundled():
 
 def test_ages_and_types_are_those_of_the_formula(embedder):
     # Ages and types are those of the formula.
-    vectors = embedder.encode(
-        TEXTS, days_ago=[0, 20, 400], memory_type=["semantic", "unknown", "episodic"]
-    )
-
+    types = ["semantic", "unknown", "episodic"]
+    vectors = embedder.encode(TEXTS, days_ago=[0, 20, 400], memory_type=types)
     assert np.abs(vectors - bound_reference(TEXTS, [0, 4, 9], [1, 3, 0])).max() <= 1e-5
     # One value counts for all.
     one = embedder.encode(TEXTS, days_ago=3, memory_type="semantic")
@@ -78,29 +76,22 @@ def test_what_is_left_out_of_age_and_type(embedder):
     assert np.abs(among_others - plain).max(axis=1)[1] > 0.01
 
 
+NO_AGES = ([1, 2], float("nan"), "yesterday", True, timedelta(days=1), [timedelta(days=1)] * 3)
+NO_TYPES = ("seasonal", ["semantic"], 1)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        ({"days_ago": [1, 2]}, "days_ago"),
-        ({"days_ago": float("nan")}, "days_ago"),
-        ({"days_ago": "yesterday"}, "days_ago"),
-        ({"days_ago": True}, "days_ago"),
-        ({"days_ago": timedelta(days=1)}, "days_ago"),
-        ({"days_ago": [timedelta(days=1)] * 3}, "days_ago"),
-        ({"memory_type": "seasonal"}, "memory_type"),
-        ({"memory_type": ["semantic"]}, "memory_type"),
-        ({"memory_type": 1}, "memory_type"),
-    ],
+    ("field", "value"),
+    [*(("days_ago", age) for age in NO_AGES), *(("memory_type", kind) for kind in NO_TYPES)],
 )
-def test_an_age_or_type_that_is_none_is_refused(embedder, arguments, field):
+def test_an_age_or_type_that_is_none_is_refused(embedder, field, value):
     with pytest.raises(InvalidInput, match=field):
-        embedder.encode(TEXTS, **arguments)
+        embedder.encode(TEXTS, **{field: value})
 
 
 def test_a_model_without_the_parts_says_so(tmp_path):
     write_tiny_encoder(tmp_path)
-    plain = ModelDescription(name="plain")
-    export_embedder(tmp_path, tmp_path / "onnx", description=plain)
+    export_embedder(tmp_path, tmp_path / "onnx", description=ModelDescription(name="plain"))
     model = Embedder.from_pretrained(tmp_path / "onnx")
 
     with pytest.raises(InvalidInput, match="knows neither age nor type"):
@@ -126,9 +117,7 @@ def test_the_bundled_model_is_that_of_memories_and_saved_in_both_formats(bundled
 
 
 @pytest.mark.parametrize("name", ["own", "copy"])
-def test_what_was_loaded_from_onnx_is_saved_with_the_float_weights_beside_it(
-    directory, tmp_path, name
-):
+def test_a_model_from_onnx_is_saved_with_its_float_weights(directory, tmp_path, name):
     own = Embedder.from_pretrained(shutil.copytree(directory, tmp_path / "own"))
 
     own.save_pretrained(tmp_path / name)
@@ -150,9 +139,7 @@ def test_of_a_model_from_onnx_the_wanted_formats_are_copied(embedder, tmp_path, 
     assert (tmp_path / "onnx" / "model.onnx").is_file() is ("onnx" in formats)
 
 
-def test_float_weights_saved_in_place_leave_the_onnx_model_they_came_from(
-    directory, bundled, tmp_path
-):
+def test_float_weights_saved_in_place_leave_the_onnx_model(directory, bundled, tmp_path):
     shutil.copytree(directory, tmp_path / "beside")
     bundled.save_pretrained(tmp_path / "unpacked", formats=["onnx"])
     for place in (tmp_path / "beside", tmp_path / "unpacked"):
@@ -166,9 +153,7 @@ def test_float_weights_saved_in_place_leave_the_onnx_model_they_came_from(
 
 @pytest.mark.parametrize("formats", [None, ["onnx"], ["transformers"]])
 @pytest.mark.parametrize("name", ["model.json", "model.onnx", "tokenizer.json", "late_bound.npz"])
-def test_a_model_whose_files_are_gone_is_not_saved_and_nothing_is_removed(
-    directory, tmp_path, name, formats
-):
+def test_a_model_without_its_files_is_not_saved(directory, tmp_path, name, formats):
     model = Embedder.from_pretrained(shutil.copytree(directory, tmp_path / "own"))
     before = shutil.copytree(directory, tmp_path / "target")
     (tmp_path / "own" / "onnx" / name).unlink()
@@ -200,20 +185,14 @@ def test_an_exported_model_without_float_weights_is_saved_as_onnx_alone(director
     write_tiny_embedder(tmp_path / "other")
     with pytest.raises(InvalidInput, match="holds float weights"):
         exported.save_pretrained(tmp_path / "other")
-
-
-def test_a_directory_whose_own_model_would_be_loaded_instead_is_refused(embedder, tmp_path):
-    (tmp_path / "model.json").write_text("{}")
-
+    # Nor is it saved where another model would be loaded instead.
     with pytest.raises(InvalidInput, match="Give another directory"):
-        embedder.save_pretrained(tmp_path)
+        exported.save_pretrained(tmp_path / "exported")
 
 
 @pytest.mark.long
 @pytest.mark.torch
-def test_the_saved_bundled_model_loads_in_plain_libraries_with_nearly_its_vectors(
-    bundled, tmp_path
-):
+def test_the_saved_bundled_model_loads_in_plain_libraries(bundled, tmp_path):
     from sentence_transformers import SentenceTransformer
     from transformers import AutoModel
 
@@ -227,10 +206,10 @@ def test_the_saved_bundled_model_loads_in_plain_libraries_with_nearly_its_vector
     assert AutoModel.from_pretrained(tmp_path).config.hidden_size == 384
 
 
-@pytest.mark.parametrize("formats", [["gguf"], "onnx", [], 3])
-def test_formats_that_are_none_are_refused(embedder, tmp_path, formats):
-    with pytest.raises(InvalidInput, match="Give a list of 'transformers' and 'onnx'"):
-        embedder.save_pretrained(tmp_path / "copy", formats=formats)
+def test_formats_that_are_none_are_refused(embedder, tmp_path):
+    for formats in (["gguf"], "onnx", [], 3):
+        with pytest.raises(InvalidInput, match="Give a list of 'transformers' and 'onnx'"):
+            embedder.save_pretrained(tmp_path / "copy", formats=formats)
     assert not (tmp_path / "copy").exists()
 
 

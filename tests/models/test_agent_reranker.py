@@ -17,31 +17,22 @@ from ekphory.types import Hit, MemoryRecord
 CASES = read_cases(__file__)
 
 MAY = datetime(2023, 5, 8, tzinfo=UTC)
-RECORD = MemoryRecord(
-    id="m", text="I like tea", at=MAY, created_at=MAY, producer="Ann", type="semantic"
-)
+SAID = {"producer": "Ann", "type": "semantic"}
+RECORD = MemoryRecord(id="m", text="I like tea", at=MAY, created_at=MAY, **SAID)
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory):
+def reranker(tmp_path_factory):
     card = CalibrationCard(slope=1.0, intercept=-1.0)
-    return write_overlap_reranker(
-        tmp_path_factory.mktemp("onnx"), RerankerRecord(name="tiny", calibration=card)
-    )
-
-
-@pytest.fixture(scope="module")
-def reranker(directory):
-    return Reranker.from_pretrained(directory)
+    record, folder = RerankerRecord(name="tiny", calibration=card), tmp_path_factory.mktemp("onnx")
+    return Reranker.from_pretrained(write_overlap_reranker(folder, record))
 
 
 def test_a_directory_gives_calibrated_scores(reranker):
     # A directory gives calibrated scores and raw ones beside them.
     documents = ["a red dog", "a cat"]
     assert reranker.raw_scores("red dog", documents).tolist() == [2.0, 0.0]
-    assert reranker.score("red dog", documents) == pytest.approx(
-        [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(1))]
-    )
+    assert reranker.score("red dog", documents) == pytest.approx(1 / (1 + np.exp([-1, 1])))
     assert (reranker.name, reranker.is_calibrated, reranker.is_remote) == ("tiny", True, False)
     # Context is read before the question.
     context = [{"role": "user", "content": "I have a red dog"}]
@@ -54,11 +45,8 @@ def test_a_directory_gives_calibrated_scores(reranker):
 
 def test_the_best_documents_come_first_and_equal_ones_as_they_were_given(reranker):
     ranked = reranker.rank("red dog", ["a cat", "red", "red dog", "the red"], top_n=3)
-    assert [(each.index, each.document, each.raw_score) for each in ranked] == [
-        (2, "red dog", 2.0),
-        (1, "red", 1.0),
-        (3, "the red", 1.0),
-    ]
+    found = [(each.index, each.document, each.raw_score) for each in ranked]
+    assert found == [(2, "red dog", 2.0), (1, "red", 1.0), (3, "the red", 1.0)]
     assert ranked[0].score == pytest.approx(1 / (1 + np.exp(-1)))
     assert len(reranker.rank("red dog", ["a", "b"])) == 2
 
@@ -69,8 +57,8 @@ def test_the_best_documents_come_first_and_equal_ones_as_they_were_given(reranke
         RECORD,
         Hit("m", "I like tea", 0.5, {}, RECORD),
         RerankPassage("Ann: I like tea", at=MAY, type="semantic"),
-        {"text": "I like tea", "producer": "Ann", "at": "2023-05-08", "type": "semantic"},
-        {"text": "I like tea", "producer": "Ann", "at": MAY, "type": "semantic", "before": None},
+        {"text": "I like tea", "at": "2023-05-08", **SAID},
+        {"text": "I like tea", "at": MAY, "before": None, **SAID},
     ],
 )
 def test_a_memory_is_read_with_its_speaker_its_date_and_its_type(document):
@@ -100,9 +88,8 @@ def test_a_question_that_cannot_be_asked_is_refused(reranker, arguments, problem
 def test_a_service_is_asked_by_its_url_and_may_give_logits():
     answer = {"results": [{"index": 0, "relevance_score": 0.5}]}
     with running_service(lambda _: says(answer)) as service:
-        reranker = Reranker.from_pretrained(
-            service.host, protocol="memos", model="memos-reranker-4b", api_key="k"
-        )
+        named = {"protocol": "memos", "model": "memos-reranker-4b", "api_key": "k"}
+        reranker = Reranker.from_pretrained(service.host, **named)
         scores = reranker.score("用户有哪些业余爱好", ["用户喜欢羽毛球"], instruction="Find.")
         by_logit = Reranker.from_pretrained(service.host, scores="logit")
         assert by_logit.score("tea", ["tea is warm"]).tolist() == pytest.approx([0.6225], abs=1e-4)

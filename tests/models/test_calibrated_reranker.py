@@ -45,20 +45,15 @@ def test_the_curve_goes_over_the_log_odds_of_the_scores(file):
     assert reranker.calibration == CARD
 
 
-FALLING = (
-    '{"kind": "reranker calibration", "format": 1, "reranker": "a", "slope": %s, "intercept": 0}'
-)
+KIND = '{"kind": "reranker calibration"'
+FALLING = KIND + ', "format": 1, "reranker": "a", "slope": %s, "intercept": 0}'
 
 
-@pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"kind": "reranker calibration"}', FALLING % "-1", FALLING % "NaN"]
-)
-def test_a_file_that_is_no_calibration_is_refused_with_the_command_that_makes_one(
-    tmp_path, content
-):
-    (tmp_path / "card.json").write_text(content)
-    with pytest.raises(InvalidInput, match="must be a calibration of a reranker"):
-        read_calibration(tmp_path / "card.json")
+def test_a_file_that_is_no_calibration_is_refused_with_the_command_that_makes_one(tmp_path):
+    for content in ("", "[]", "{}", KIND + "}", FALLING % "-1", FALLING % "NaN"):
+        (tmp_path / "card.json").write_text(content)
+        with pytest.raises(InvalidInput, match="must be a calibration of a reranker"):
+            read_calibration(tmp_path / "card.json")
 
 
 def test_a_calibration_is_of_one_reranker_which_stays_known(file, tmp_path):
@@ -95,9 +90,8 @@ def test_the_settings_name_the_file(tmp_path):
     # The settings name the file.
     directory = write_overlap_reranker(tmp_path / "model", RerankerRecord(name="own"))
     write_calibration(tmp_path / "card.json", FittedCalibration("own", CARD))
-    settings = Settings(
-        store="s", reranker=str(directory), reranker_calibration=str(tmp_path / "card.json")
-    )
+    card = str(tmp_path / "card.json")
+    settings = Settings(store="s", reranker=str(directory), reranker_calibration=card)
     assert load_configured_reranker(settings).calibration == CARD
 
 

@@ -24,25 +24,25 @@ CASES = read_cases(__file__)
 
 
 @pytest.mark.parametrize(
-    ("lengths", "most_tokens", "threads", "batches"),
+    ("lengths", "most_tokens", "batches"),
     [
         # Inputs of like length share a batch, and the longest come first.
-        ([3, 9, 4, 8], 18, 1, [[1, 3], [2, 0]]),
+        ([3, 9, 4, 8], 18, [[1, 3], [2, 0]]),
         # An input that is longer than a batch is alone.
-        ([50, 2], 10, 1, [[0], [1]]),
-        ([], 10, 1, []),
-        # Too little for two threads.
-        ([20, 30, 40], 512, 2, [[2, 1, 0]]),
+        ([50, 2], 10, [[0], [1]]),
+        ([], 10, []),
     ],
 )
-def test_batches_hold_inputs_of_like_length(lengths, most_tokens, threads, batches):
-    assert batch_by_length(lengths, most_tokens=most_tokens, threads=threads) == batches
+def test_batches_hold_inputs_of_like_length(lengths, most_tokens, batches):
+    assert batch_by_length(lengths, most_tokens=most_tokens) == batches
 
 
-@pytest.mark.parametrize(("threads", "sizes"), [(1, [5, 5, 2]), (2, [5, 3, 2, 1, 1])])
-def test_two_threads_share_the_last_inputs_evenly(threads, sizes):
-    batches = batch_by_length([100] * 12, most_tokens=512, threads=threads)
-    assert [len(batch) for batch in batches] == sizes
+def test_two_threads_share_the_last_inputs_evenly():
+    for threads, sizes in ((1, [5, 5, 2]), (2, [5, 3, 2, 1, 1])):
+        batches = batch_by_length([100] * 12, most_tokens=512, threads=threads)
+        assert [len(batch) for batch in batches] == sizes
+    # Too little for two threads.
+    assert batch_by_length([20, 30, 40], most_tokens=512, threads=2) == [[2, 1, 0]]
 
 
 @given(
@@ -77,9 +77,8 @@ def test_words_are_kept_whole_and_a_long_text_is_cut_first():
     offsets = [(0, 1), (2, 4), (4, 6), (7, 8)]
     assert find_best_tokens("a dogs b", offsets, list_distinct_words("dogs"), most=2) == (1, 3)
     # A long text is first cut to a piece with the words.
-    piece = find_best_piece(
-        "x " * 500 + "dog" + " y" * 500, list_distinct_words("dog"), most_tokens=2
-    )
+    text = "x " * 500 + "dog" + " y" * 500
+    piece = find_best_piece(text, list_distinct_words("dog"), most_tokens=2)
     assert (len(piece), "dog" in piece) == (128, True)
 
 
@@ -153,9 +152,8 @@ def words(text):
 
 
 def pieces(text, budget):
-    return [
-        text[start:end] for start, end in split_into_windows(text, budget=budget, tokenise=words)
-    ]
+    spans = split_into_windows(text, budget=budget, tokenise=words)
+    return [text[start:end] for start, end in spans]
 
 
 SENTENCES = "One two three. Four five six. Seven eight nine ten."

@@ -37,10 +37,8 @@ def random():
 
 @pytest.fixture
 def parts(random):
-    return LateBoundParts(
-        random.normal(0, 1, (10, DIMENSION)).astype(np.float32),
-        random.normal(0, 1, (4, DIMENSION)).astype(np.float32),
-    )
+    shapes = ((10, DIMENSION), (4, DIMENSION))
+    return LateBoundParts(*(random.normal(0, 1, shape).astype(np.float32) for shape in shapes))
 
 
 @pytest.fixture
@@ -99,10 +97,8 @@ def test_a_memory_without_a_vector_scores_nothing():
     parts = LateBoundParts(np.ones((10, 2), np.float32), np.ones((4, 2), np.float32))
     content, code = np.zeros((1, 2), np.float32), np.array([1])
     offsets = parts.offsets(np.array([0, 1], np.float32))
-    for lengths in (
-        parts.lengths(content, types=code)[:, 1],
-        parts.lengths_at(content, buckets=code, types=code),
-    ):
+    one = parts.lengths_at(content, buckets=code, types=code)
+    for lengths in (parts.lengths(content, types=code)[:, 1], one):
         scores = late_bound_scores(np.zeros(1), offsets, lengths, buckets=code, types=code)
         assert scores.tolist() == [0]
 
@@ -115,31 +111,23 @@ def test_a_small_example_by_hand():
 
     buckets, types = np.array([2]), np.array([1])
     lengths = parts.lengths(content, types=types)[:, 2]
-    scores = late_bound_scores(
-        content @ np.array([0, 1], np.float32),
-        parts.offsets(np.array([0, 1], np.float32)),
-        lengths,
-        buckets=buckets,
-        types=types,
-    )
+    query = np.array([0, 1], np.float32)
+    offsets = parts.offsets(query)
+    scores = late_bound_scores(content @ query, offsets, lengths, buckets=buckets, types=types)
 
     assert lengths == pytest.approx([5])  # z = (3, 4)
     assert scores == pytest.approx([0.8])
 
 
-def test_twenty_moments_give_the_scores_and_the_order_of_embedding_everything_anew(
-    random, parts, content
-):
+def test_every_moment_gives_the_scores_of_embedding_everything_anew(random, parts, content):
     types = random.integers(0, 4, MEMORIES)
     at = np.arange(MEMORIES) * (2 * DAY)
     query = normalised(random.normal(0, 1, (1, DIMENSION)).astype(np.float32))[0]
     lengths, offsets = parts.lengths(content, types=types), parts.offsets(query)
     for now in np.linspace(0, 1200 * DAY, 20).astype(np.int64):
         buckets = age_buckets_at(at, int(now))
-        at_this_age = lengths[np.arange(MEMORIES), buckets]
-        scores = late_bound_scores(
-            content @ query, offsets, at_this_age, buckets=buckets, types=types
-        )
+        now_long = lengths[np.arange(MEMORIES), buckets]
+        scores = late_bound_scores(content @ query, offsets, now_long, buckets=buckets, types=types)
 
         expected = reembedded(parts, content, buckets, types) @ query
 
@@ -160,9 +148,8 @@ def test_one_age_gives_one_of_the_ten_lengths_and_what_embedding_anew_gives(rand
 
 def test_without_age_and_type_the_content_is_left(parts, content):
     # Without age and type the content is left.
-    vectors = parts.bound(
-        content, buckets=np.full(MEMORIES, NO_AGE), types=np.full(MEMORIES, NO_TYPE)
-    )
+    ages, types = np.full(MEMORIES, NO_AGE), np.full(MEMORIES, NO_TYPE)
+    vectors = parts.bound(content, buckets=ages, types=types)
 
     assert np.array_equal(vectors, normalised(content))
     # A memory that its age cancels has a finite score.
@@ -222,23 +209,16 @@ def test_a_tensor_that_is_missing_or_of_another_shape_is_named(path, name, shape
 
 def test_a_file_that_is_cut_short_is_refused(path):
     path.write_bytes(path.read_bytes()[:100])
-
     with pytest.raises(ModelError, match="cannot be read as safetensors"):
         read_components(path.parent)
 
 
 def test_importance_and_projection_are_those_of_the_formula():
     # The importance is a sigmoid over two layers.
-    one = np.eye(2, dtype=np.float32)
-    components = EmbedderComponents(
-        age=np.zeros((10, 2), np.float32),
-        type=np.zeros((4, 2), np.float32),
-        projection=Linear(one, np.zeros(2, np.float32)),
-        importance=(
-            Linear(one, np.array([0, -1], np.float32)),
-            Linear(np.array([[2, 5]], np.float32), np.array([-1], np.float32)),
-        ),
-    )
+    one, none = np.eye(2, dtype=np.float32), np.zeros((10, 2), np.float32)
+    outer = Linear(np.array([[2, 5]], np.float32), np.array([-1], np.float32))
+    head = (Linear(one, np.array([0, -1], np.float32)), outer)
+    components = EmbedderComponents(none, none[:4], Linear(one, none[0]), head)
 
     # ReLU gives (0.5, 0), so the logit is 2 * 0.5 - 1
     assert components.importance_of(np.array([[0.5, 0.5]], np.float32)) == pytest.approx([0.5])
@@ -265,10 +245,9 @@ def test_any_model_can_read_passages_whose_traits_are_the_mean():
     logits = np.array([[0, 3, 0, 0], [5, 0, 0, 0], [0, 1, 0, 2]], np.float32)
     reading = PassageReading(content, np.array([0.2, 0.6, 0.9], np.float32), logits)
 
-    assert average_traits(reading, [2, 1]) == [
-        PredictedTraits(pytest.approx(0.4), "episodic"),
-        PredictedTraits(pytest.approx(0.9), "unknown"),
-    ]
+    first, second = average_traits(reading, [2, 1])
+    assert first == PredictedTraits(pytest.approx(0.4), "episodic")
+    assert second == PredictedTraits(pytest.approx(0.9), "unknown")
     # A model without heads predicts nothing.
     assert average_traits(PassageReading(content), [1, 2]) == [PredictedTraits(None, None)] * 2
     assert average_traits(PassageReading(content[:0]), []) == []

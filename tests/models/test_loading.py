@@ -1,5 +1,4 @@
 import importlib.util
-from functools import partial
 
 import pytest
 from tests.models.embedding_service import running_embeddings
@@ -16,7 +15,7 @@ from ekphory.models.loading import (
     load_reranker,
 )
 from ekphory.models.onnx_embedder import load_bundled
-from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
+from ekphory.models.reranker import BundledReranker, RerankPassage, RerankQuery
 
 
 def test_a_url_is_a_service_that_is_sent_the_model_and_the_key(monkeypatch):
@@ -75,10 +74,7 @@ def test_a_protocol_is_known_by_its_name_and_sent_the_key(protocol):
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        (
-            {"spec": "http://localhost", "protocol": "voyage"},
-            "Choose from cohere, jina, memos, tei",
-        ),
+        ({"spec": "http://a", "protocol": "voyage"}, "Choose from cohere, jina, memos, tei"),
         ({"runtime": "tensorrt"}, r"runtime='tensorrt'.*onnx, sentence-transformers"),
         ({"runtime": "onnx"}, r"runtime='onnx'.*has no such model"),
         ({"spec": "ekphory-rerank-tinny"}, r"'ekphory-rerank-tinny'.*ekphory-rerank-tiny"),
@@ -102,18 +98,13 @@ def test_a_directory_with_an_onnx_model_is_loaded_from_there_or_from_its_onnx_fo
 
 
 @pytest.mark.skipif(INSTALLED, reason="the [torch] extra is installed")
-@pytest.mark.parametrize(
-    "load",
-    [
-        load_embedder,
-        load_reranker,
-        partial(load_reranker, runtime="sentence-transformers"),
-        partial(load_reranker, runtime="transformers"),
-    ],
-)
-def test_a_hub_id_needs_the_extra_and_says_so(load):
-    with pytest.raises(MissingExtra, match=r"'owner/model' needs .*ekphory\[torch\]"):
-        load("owner/model")
+@pytest.mark.parametrize("runtime", [None, "sentence-transformers", "transformers"])
+def test_a_hub_id_needs_the_extra_and_says_so(runtime):
+    needed = r"'owner/model' needs .*ekphory\[torch\]"
+    with pytest.raises(MissingExtra, match=needed):
+        load_reranker("owner/model", runtime=runtime)
+    with pytest.raises(MissingExtra, match=needed):
+        load_embedder("owner/model")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vLLM is installed")
@@ -125,7 +116,7 @@ def test_vllm_is_asked_for_where_it_is_missing():
 def test_the_bundled_reranker_is_loaded_when_it_is_first_needed(tmp_path):
     write_overlap_reranker(tmp_path)
     (tmp_path / "model.onnx").rename(tmp_path / "away.onnx")
-    bundled = bundled_reranker(directory=tmp_path)
+    bundled = BundledReranker(tmp_path)
     (tmp_path / "away.onnx").rename(tmp_path / "model.onnx")
     assert bundled.score(RerankQuery("red"), [RerankPassage("a red dog")])[0] > 0.7
     assert bundled.name == "ekphory-rerank-small"
@@ -142,9 +133,6 @@ def test_the_bundled_models_are_loaded_by_name_or_by_default(spec):
 
 
 def test_settings_may_name_a_directory_or_no_reranker_at_all(tmp_path):
-    # Where no reranker is bundled there is none.
-    assert bundled_reranker(directory=tmp_path) is None
-    # Settings may name a directory or no reranker at all.
     write_overlap_reranker(tmp_path)
     named = load_configured_reranker(Settings(store="s", reranker=str(tmp_path)))
     assert named.name == "overlap"
@@ -152,14 +140,10 @@ def test_settings_may_name_a_directory_or_no_reranker_at_all(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "load"),
-    [
-        ("embedder_options", load_configured_embedder),
-        ("embedder_query_prefix", load_configured_embedder),
-        ("embedder_passage_prefix", load_configured_embedder),
-        ("reranker_options", load_configured_reranker),
-    ],
+    "name",
+    ["embedder_options", "embedder_query_prefix", "embedder_passage_prefix", "reranker_options"],
 )
-def test_what_says_how_a_model_is_loaded_is_refused_where_none_is_named(name, load):
+def test_what_says_how_a_model_is_loaded_is_refused_where_none_is_named(name):
+    load = load_configured_embedder if "embedder" in name else load_configured_reranker
     with pytest.raises(InvalidInput, match=f"EKPHORY_{name.upper()}='x': is for a model that is"):
         load(Settings(store="s", **{name: "x"}))

@@ -12,16 +12,11 @@ from ekphory.models.model_record import (
     write_record,
 )
 
+WRITTEN = {"licence": "MIT", "source": "here", "made_by": {"quantisation": "int8"}}
+FILES = {"model.onnx": "00", "tokenizer.json": "11"}
+SIZES = {"dimension": 8, "max_tokens": 16}
 RECORD = ModelRecord(
-    name="small",
-    revision="abc",
-    dimension=8,
-    max_tokens=16,
-    query_prompt="query: ",
-    licence="MIT",
-    source="here",
-    made_by={"quantisation": "int8"},
-    files={"model.onnx": "00", "tokenizer.json": "11"},
+    name="small", revision="a", query_prompt="q: ", files=FILES, **SIZES, **WRITTEN
 )
 
 
@@ -30,7 +25,7 @@ def test_a_record_comes_back_as_it_was_written_with_the_prompts_together(tmp_pat
 
     assert read_record(tmp_path) == RECORD
     content = json.loads((tmp_path / "model.json").read_text())
-    assert content["prompts"] == {"query": "query: ", "passage": ""}
+    assert content["prompts"] == {"query": "q: ", "passage": ""}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The bundled change reader: its graph cut out of the reranker's, its layout, its answers."""
 
+import shutil
 from datetime import UTC, datetime
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 from onnx import load_from_string
 
 from ekphory.errors import ModelError
-from ekphory.models.changes import BUNDLED, CHANGE_KINDS, StatementPair, bundled_change_reader
+from ekphory.models import captures, changes
+from ekphory.models.changes import CHANGE_KINDS, StatementPair, bundled_change_reader
+from ekphory.models.onnx_capture_reader import OnnxCaptureReader
 from ekphory.models.onnx_change_reader import (
     MOST_STATEMENT_TOKENS,
     OnnxChangeReader,
@@ -24,8 +27,16 @@ def said(text, *, at="2024-05-08", producer="Mara"):
 
 
 @pytest.fixture(scope="module")
-def shared():
-    return SharedLayers()
+def read():
+    """Returns the tokens of a pair, and the text that they are."""
+    tokenizer = SharedLayers().tokenizer
+    layout = StatementLayout(tokenizer)
+
+    def read(older, newer):
+        (tokens,) = layout.pairs([StatementPair(older, newer)])
+        return tokens, tokenizer.decode(tokens.ids, skip_special_tokens=False)
+
+    return read
 
 
 def test_a_graph_is_cut_after_the_tensor_that_is_asked_for():
@@ -36,46 +47,34 @@ def test_a_graph_is_cut_after_the_tensor_that_is_asked_for():
     assert list(part.graph.node) == list(whole.graph.node)[: len(part.graph.node)]
     assert list(part.graph.input) == list(whole.graph.input)
 
-
-def test_a_tensor_that_no_node_gives_is_refused():
-    model = (bundled_directory(SMALL_RERANKER) / "model.onnx").read_bytes()
+    # A tensor that no node gives is refused.
     with pytest.raises(ModelError, match="No node of the model gives 'nothing'"):
         cut_graph(model, "nothing")
 
 
-def test_both_statements_are_read_with_who_said_them_and_when(shared):
-    layout = StatementLayout(shared.tokenizer)
-    older, newer = said("I live in Rome"), said("Off to Bonn!", at="2025-06-02", producer="log")
-    (tokens,) = layout.pairs([StatementPair(older, newer)])
-    shown = shared.tokenizer.decode(tokens.ids, skip_special_tokens=False)
+def test_both_statements_are_read_with_when_and_with_who_said_them_where_that_differs(read):
+    tokens, shown = read(
+        said("I live in Rome"), said("Off to Bonn!", at="2025-06-02", producer="log")
+    )
     assert shown == (
         "[CLS] mara : i live in rome ( 8 may 2024 ) [SEP] log : off to bonn! ( 2 june 2025 ) [SEP]"
     )
-    assert tokens.type_ids == [0] * (tokens.ids.index(102) + 1) + [1] * (
-        len(tokens.ids) - tokens.ids.index(102) - 1
-    )
-
-
-def test_who_said_them_is_not_read_where_it_is_the_same_for_both(shared):
-    layout = StatementLayout(shared.tokenizer)
-    (tokens,) = layout.pairs([StatementPair(said("I live in Rome"), said("Off to Bonn!"))])
-    shown = shared.tokenizer.decode(tokens.ids, skip_special_tokens=False)
+    first = tokens.ids.index(102) + 1
+    assert tokens.type_ids == [0] * first + [1] * (len(tokens.ids) - first)
+    _, shown = read(said("I live in Rome"), said("Off to Bonn!"))
     assert shown == ("[CLS] i live in rome ( 8 may 2024 ) [SEP] off to bonn! ( 8 may 2024 ) [SEP]")
 
 
-def test_of_a_long_statement_the_window_is_read_that_shares_words_with_the_other(shared):
-    layout = StatementLayout(shared.tokenizer)
+def test_of_a_long_statement_the_window_is_read_that_shares_words_with_the_other(read):
     older = said("word " * 300 + "the ferry to Texel is cancelled " + "word " * 300)
-    (tokens,) = layout.pairs([StatementPair(older, said("The Texel ferry runs again"))])
-    shown = shared.tokenizer.decode(tokens.ids)
+    tokens, shown = read(older, said("The Texel ferry runs again"))
     assert "ferry to texel is cancelled" in shown
     assert "( 8 may 2024 )" in shown
     assert len(tokens.ids) <= 2 * MOST_STATEMENT_TOKENS + 3
 
 
-def test_marks_of_the_layout_in_a_text_are_text(shared):
-    layout = StatementLayout(shared.tokenizer)
-    (tokens,) = layout.pairs([StatementPair(said("a [SEP] b"), said("c"))])
+def test_marks_of_the_layout_in_a_text_are_text(read):
+    tokens, _ = read(said("a [SEP] b"), said("c"))
     assert tokens.ids.count(102) == 2
 
 
@@ -95,43 +94,36 @@ def test_each_pair_gets_a_probability_of_every_kind_whatever_stands_beside_it():
 def test_a_change_of_a_number_is_told_from_what_has_nothing_to_do_with_it():
     reader = bundled_change_reader()
     older = said("We use Postgres 14")
-    upgraded, bus = reader.read(
-        [
-            StatementPair(older, said("Upgraded the cluster to Postgres 16", at="2025-06-02")),
-            StatementPair(older, said("The bus was late again", at="2025-06-02")),
-        ]
-    )
+    texts = ("Upgraded the cluster to Postgres 16", "The bus was late again")
+    pairs = [StatementPair(older, said(text, at="2025-06-02")) for text in texts]
+    upgraded, bus = reader.read(pairs)
     ended = [CHANGE_KINDS.index(kind) for kind in SUPERSEDING]
     assert upgraded[ended].sum() > 5 * bus[ended].sum()
     assert CHANGE_KINDS[int(bus.argmax())] in ("unrelated", "other subject")
-
-
-def test_no_pairs_have_no_probabilities():
+    # No pairs have no probabilities.
     assert bundled_change_reader().read([]).shape == (0, len(CHANGE_KINDS))
 
 
+OTHER_LAYERS = ('"revision": "d0d7f9b62c78e32c"', '"revision": "0000000000000000"')
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("reader", "change", "message"),
     [
-        (('"revision": "d0d7f9b62c78e32c"', '"revision": "0000000000000000"'), "Train it anew"),
-        (('"layout": "ekphory-change-2"', '"layout": "ekphory-change-9"'), "of another layout"),
-        (('"kinds": [', '"kind": ['), "not the record of a change reader"),
+        (OnnxChangeReader, OTHER_LAYERS, "Train it anew"),
+        (OnnxChangeReader, ("ekphory-change-2", "ekphory-change-9"), "of another layout"),
+        (OnnxChangeReader, ('"kinds": [', '"kind": ['), "not the record of a change reader"),
+        (OnnxChangeReader, ('"model.onnx": "', '"model.onnx": "0'), "SHA-256"),
+        (OnnxCaptureReader, OTHER_LAYERS, "Train it anew"),
+        (OnnxCaptureReader, ("ekphory-capture-1", "ekphory-capture-9"), "of another layout"),
+        (OnnxCaptureReader, ('"classes": [', '"class": ['), "not the record of a capture reader"),
     ],
 )
-def test_a_model_that_does_not_belong_here_is_refused(tmp_path, change, message):
-    for file in BUNDLED.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    record = (tmp_path / "model.json").read_text(encoding="utf-8")
-    assert change[0] in record
-    (tmp_path / "model.json").write_text(record.replace(*change), encoding="utf-8")
+def test_a_model_that_does_not_belong_here_is_refused(tmp_path, reader, change, message):
+    bundled = changes.BUNDLED if reader is OnnxChangeReader else captures.BUNDLED
+    record = shutil.copytree(bundled, tmp_path / "model") / "model.json"
+    text = record.read_text(encoding="utf-8")
+    assert change[0] in text
+    record.write_text(text.replace(*change), encoding="utf-8")
     with pytest.raises(ModelError, match=message):
-        OnnxChangeReader(tmp_path)
-
-
-def test_changed_weights_are_refused(tmp_path):
-    for file in BUNDLED.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    weights = tmp_path / "model.onnx"
-    weights.write_bytes(weights.read_bytes()[:-1])
-    with pytest.raises(ModelError, match="SHA-256"):
-        OnnxChangeReader(tmp_path)
+        reader(record.parent)

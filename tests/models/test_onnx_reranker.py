@@ -37,9 +37,8 @@ from ekphory.models.reranker import (
     bundled_directory,
 )
 
-CARD = CalibrationCard(
-    slope=2.0, intercept=-1.0, data="sgd", measured={"ece/dev": 0.03}, thresholds={"0.9": 0.7}
-)
+MEASURED = {"measured": {"ece/dev": 0.03}, "thresholds": {"0.9": 0.7}}
+CARD = CalibrationCard(slope=2.0, intercept=-1.0, data="sgd", **MEASURED)
 QUERY = RerankQuery("red dog")
 
 
@@ -79,10 +78,10 @@ def test_scores_are_the_logits_of_each_passage_calibrated(reranker):
         reranker.score(RerankQuery("q", instruction="Find cities"), [RerankPassage("a")])
 
 
-@pytest.mark.parametrize("text", ["", "  \n", "...", "?!", "🐕"])
-def test_a_passage_without_a_letter_or_a_digit_answers_nothing(reranker, text):
-    said, nothing = reranker.score(QUERY, [RerankPassage("a cat"), RerankPassage(text)])
-    assert nothing < 1e-6 < said
+def test_a_passage_without_a_letter_or_a_digit_answers_nothing(reranker):
+    texts = ("a cat", "", "  \n", "...", "?!", "🐕")
+    said, *nothing = reranker.score(QUERY, [RerankPassage(text) for text in texts])
+    assert max(nothing) < 1e-6 < said
 
 
 def test_without_a_calibration_scores_are_the_sigmoid_of_the_logits(tmp_path):
@@ -141,15 +140,12 @@ def test_the_record_comes_back_and_another_calibration_is_another_revision(tmp_p
     assert (record.name, record.licence, record.calibration) == ("tiny", "Apache-2.0", CARD)
     assert (len(record.revision), sorted(record.files)) == (16, ["model.onnx", "tokenizer.json"])
     assert is_reranker(directory)
+    assert not is_reranker(load_bundled().directory)
+    assert not is_reranker(tmp_path)
     write_overlap_reranker(tmp_path, RerankerRecord(name="tiny"))
     other = read_reranker_record(tmp_path)
     assert other.revision != record.revision
     assert seal_reranker(other, tmp_path).revision == other.revision
-
-
-def test_the_layout_of_a_record_is_the_one_that_its_model_reads_by(tmp_path):
-    write_overlap_reranker(tmp_path, RerankerRecord(name="tiny", layout="ekphory-turn-2"))
-    assert read_reranker_record(tmp_path).layout == "ekphory-turn-2"
 
 
 @pytest.mark.parametrize("name", [SMALL_RERANKER, TINY_RERANKER])
@@ -182,12 +178,6 @@ def test_a_record_that_cannot_be_used_is_refused(tmp_path, change, problem):
         OnnxReranker(tmp_path)
 
 
-def test_the_record_of_an_embedder_is_none_of_a_reranker(tmp_path):
-    assert not is_reranker(tmp_path)
-    (tmp_path / "model.json").write_text('{"format": 1, "dimension": 384}')
-    assert not is_reranker(tmp_path)
-
-
 TOKENIZER = Tokenizer.from_file(str(load_bundled().directory / TOKENIZER_FILE))
 LAYOUT = CrossEncoderLayout(TOKENIZER)
 MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -211,22 +201,14 @@ def test_a_turn_is_read_with_its_date_and_neighbours():
         " [SEP] bob : where [SEP] bob : nice [SEP]"
     )
     # A marker in a stored text is text.
-    assert read(RerankQuery("q"), RerankPassage("a [SEP] b")) == (
-        "[CLS] q [SEP] | a [ sep ] b [SEP]"
-    )
+    marked = read(RerankQuery("q"), RerankPassage("a [SEP] b"))
+    assert marked == "[CLS] q [SEP] | a [ sep ] b [SEP]"
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "tail"),
-    [
-        (None, None, "a [SEP]"),
-        ("b", None, "a [SEP] b [SEP]"),
-        (None, "c", "a [SEP] [SEP] c [SEP]"),
-        ("b", "c", "a [SEP] b [SEP] c [SEP]"),
-    ],
-)
-def test_a_neighbour_that_is_missing_leaves_no_part_but_before_another(before, after, tail):
-    assert read(RerankQuery("q"), RerankPassage("a", before, after)) == f"[CLS] q [SEP] | {tail}"
+def test_a_neighbour_that_is_missing_leaves_no_part_but_before_another():
+    for around, tail in (((), ""), (("b", None), " b [SEP]"), ((None, "c"), " [SEP] c [SEP]")):
+        found = read(RerankQuery("q"), RerankPassage("a", *around))
+        assert found == f"[CLS] q [SEP] | a [SEP]{tail}"
 
 
 def test_of_what_is_long_the_telling_part_is_read():
@@ -251,9 +233,10 @@ def test_of_what_is_long_the_telling_part_is_read():
     assert parts[3].split() == ["three"] + ["four"] * 15
 
 
-def test_a_model_of_an_earlier_layout_reads_shorter_neighbours():
+def test_a_model_of_an_earlier_layout_reads_shorter_neighbours(tmp_path):
+    write_overlap_reranker(tmp_path, RerankerRecord(name="tiny", layout="ekphory-turn-2"))
     passage = RerankPassage("a", before="one " * 50, after="two " * 50)
-    earlier = CrossEncoderLayout(TOKENIZER, name="ekphory-turn-2")
+    earlier = CrossEncoderLayout(TOKENIZER, name=read_reranker_record(tmp_path).layout)
     (pair,) = earlier.pairs(RerankQuery("q"), [passage])
     assert (pair.ids.count(2028), pair.ids.count(2048)) == (12, 12)
 

@@ -11,9 +11,10 @@ from tests.services.wire import Reply, running_service, says
 from ekphory.errors import InvalidInput, ServiceError
 from ekphory.http_service import ServiceSettings
 from ekphory.models.reranker import RerankPassage, RerankQuery
-from ekphory.models.services import COHERE, JINA, MEMOS, TEI, RemoteReranker, RerankSettings
+from ekphory.models.services import DIALECTS, RemoteReranker, RerankSettings
 
 CASES = read_cases(__file__)
+COHERE, JINA, MEMOS, TEI = (DIALECTS[name] for name in ("cohere", "jina", "memos", "tei"))
 SERVICE = ServiceSettings(timeout=5.0, retries=1, backoff=0.01)
 SETTINGS = RerankSettings(model="m", api_key="geheim-123", service=SERVICE)
 
@@ -22,16 +23,10 @@ def ask(reranker, texts):
     return reranker.score(RerankQuery("q"), [RerankPassage(text) for text in texts])
 
 
-def share_of_a(text):
-    return text.count("a") / len(text)
-
-
 def results(request, passages_field="documents", score_field="relevance_score"):
     """Score each passage by its share of the letter a, best first."""
-    rows = [
-        {"index": index, score_field: share_of_a(text)}
-        for index, text in enumerate(request.body[passages_field])
-    ]
+    shares = [text.count("a") / len(text) for text in request.body[passages_field]]
+    rows = [{"index": index, score_field: share} for index, share in enumerate(shares)]
     return sorted(rows, key=lambda row: -row[score_field])
 
 
@@ -55,9 +50,10 @@ def wire():
 
 @pytest.fixture
 def connect(wire, close_at_end):
-    return lambda dialect=JINA, settings=SETTINGS: close_at_end(
-        RemoteReranker(wire.host, dialect=dialect, settings=settings)
-    )
+    def connect(dialect=JINA, settings=SETTINGS):
+        return close_at_end(RemoteReranker(wire.host, dialect=dialect, settings=settings))
+
+    return connect
 
 
 @pytest.mark.parametrize(
@@ -76,26 +72,18 @@ def test_scores_come_in_the_order_of_the_passages(connect, wire, dialect, answer
 
 def test_what_is_known_is_told_in_words_and_neighbours_are_not(connect, wire):
     day = datetime(2023, 5, 8, tzinfo=UTC)
-    connect(JINA).score(
-        RerankQuery("when was that?", context=("Ann: I ran",), now=day),
-        [RerankPassage("Bob: a", before="Ann: b", after="Ann: c", at=day, type="episodic")],
-    )
+    query = RerankQuery("when was that?", context=("Ann: I ran",), now=day)
+    passage = RerankPassage("Bob: a", before="Ann: b", after="Ann: c", at=day, type="episodic")
+    connect(JINA).score(query, [passage])
 
     (body,) = wire.bodies
-    assert body["query"] == (
-        "The dialogue so far:\nAnn: I ran\nAsked on 8 May 2023: when was that?"
-    )
+    told = "The dialogue so far:\nAnn: I ran\nAsked on 8 May 2023: when was that?"
+    assert body["query"] == told
     assert body["documents"] == ["[8 May 2023, episodic memory] Bob: a"]
 
 
 DOCUMENTS = {"query": "q", "documents": ["a", "b"], "top_n": 2, "model": "m"}
-TEXTS = {
-    "query": "q",
-    "texts": ["a", "b"],
-    "raw_scores": False,
-    "return_text": False,
-    "truncate": True,
-}
+TEI_FLAGS = {"raw_scores": False, "return_text": False, "truncate": True}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +92,7 @@ TEXTS = {
         (COHERE, "/v2/rerank", "Bearer", DOCUMENTS),
         (JINA, "/v1/rerank", "Bearer", DOCUMENTS | {"return_documents": False}),
         (MEMOS, "/api/openmem/v1/rerank", "Token", DOCUMENTS),
-        (TEI, "/rerank", "Bearer", TEXTS),
+        (TEI, "/rerank", "Bearer", {"query": "q", "texts": ["a", "b"], **TEI_FLAGS}),
     ],
 )
 def test_each_protocol_is_asked_as_it_wants_it(connect, wire, dialect, path, scheme, body):

@@ -58,13 +58,11 @@ def test_what_is_known_stands_before_the_question(query, words):
         (RerankPassage("Ann: hi", before="Bob: ho", after="Bob: ha"), "Ann: hi"),
         (RerankPassage("Ann: hi", at=MAY), "[8 May 2023] Ann: hi"),
         (RerankPassage("Ann: hi", type="semantic"), "[semantic memory] Ann: hi"),
-        (
-            RerankPassage("Ann: hi", at=MAY, type="episodic"),
-            "[8 May 2023, episodic memory] Ann: hi",
-        ),
+        (RerankPassage("Ann: hi", at=MAY, type="episodic"),
+         "[8 May 2023, episodic memory] Ann: hi"),
         (RerankPassage("Ann: hi", type="unknown"), "Ann: hi"),
     ],
-)
+)  # fmt: skip
 def test_date_and_type_stand_before_the_passage_and_neighbours_do_not(passage, words):
     assert format_passage(passage) == words
 

@@ -85,9 +85,7 @@ def assert_alike(found, expected, *, most=1e-5):
 
 
 @pytest.mark.parametrize(("layout", "scale"), [("source", 1.0), ("agentrank", 0.1)])
-def test_ages_and_types_are_those_of_the_formula_and_heads_read_before_them(
-    layout, scale, tmp_path, request
-):
+def test_ages_and_types_are_those_of_the_formula(layout, scale, tmp_path, request):
     embedder = Embedder.from_pretrained(request.getfixturevalue(layout))
 
     vectors = embedder.encode(TEXTS, days_ago=[0, 20, 400], memory_type="procedural")
@@ -132,14 +130,12 @@ def test_what_is_saved_loads_in_plain_libraries(embedder, tmp_path):
     assert_alike(outputs.last_hidden_state.mean(dim=1).numpy(), pooled(TEXTS[:1]))
 
 
-def test_changed_weights_take_the_place_of_an_onnx_model_and_leave_files_of_others(
-    source, tmp_path
-):
+def test_changed_weights_take_the_place_of_an_onnx_model(source, tmp_path):
     import torch
 
     Embedder.from_pretrained(source).save_pretrained(tmp_path / "saved")
     (tmp_path / "saved" / "onnx" / "model_O4.onnx").write_bytes(b"not ekphory's")
-    changed = TorchEmbedder(str(source), device="cpu")
+    changed = TorchEmbedder(str(source))
     with torch.no_grad():
         changed._model[0].auto_model.get_input_embeddings().weight.mul_(2)
 
@@ -161,9 +157,7 @@ def test_a_plain_model_takes_the_place_of_one_with_components(embedder, plain, t
     assert not (tmp_path / "saved" / "onnx").exists()
 
 
-def test_agentranks_models_have_no_type_head_and_the_pooling_that_their_file_names(
-    agentrank, tmp_path
-):
+def test_agentranks_models_have_no_type_head_and_a_pooling_of_their_own(agentrank, tmp_path):
     embedder = Embedder.from_pretrained(agentrank)
     with pytest.raises(ModelError, match="no type head"):
         embedder.memory_type(TEXTS)
@@ -196,7 +190,7 @@ def test_what_holds_no_model_is_refused(agentrank, source, tmp_path):
     (tmp_path / "config.json").write_text("{}")
 
     with pytest.raises(ModelError, match="cannot load this model"):
-        TorchEmbedder(str(tmp_path), device="cpu")
+        TorchEmbedder(str(tmp_path))
 
 
 def test_a_plain_model_gives_its_own_vectors_with_its_prompt_and_has_no_age(plain):
@@ -213,10 +207,10 @@ def test_a_plain_model_gives_its_own_vectors_with_its_prompt_and_has_no_age(plai
 
 def test_the_identity_follows_the_files_and_long_text_is_split(plain):
     # The identity follows the files.
-    before = TorchEmbedder(str(plain), device="cpu").identity
+    before = TorchEmbedder(str(plain)).identity
     (plain / "config_sentence_transformers.json").write_text('{"prompts": {"query": "a "}}')
 
-    after = TorchEmbedder(str(plain), device="cpu").identity
+    after = TorchEmbedder(str(plain)).identity
 
     assert (before.name, before.dimension) == (after.name, after.dimension) == ("plain", 32)
     assert after.revision != before.revision
@@ -235,7 +229,7 @@ def load_static(directory, tokenizer):
 
     module = StaticEmbedding(tokenizer, np.eye(len(vocabulary()), dtype=np.float32))
     SentenceTransformer(modules=[module], device="cpu").save(str(directory))
-    return TorchEmbedder(str(directory), device="cpu")
+    return TorchEmbedder(str(directory))
 
 
 def test_a_static_model_has_windows_of_512_tokens_and_serves_a_memory(tmp_path):

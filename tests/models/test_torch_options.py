@@ -1,5 +1,7 @@
 """How models that torch runs are loaded: their type, their attention, and batches by tokens."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from tests.models.tiny_components import TEXTS, write_tiny_onnx_embedder
@@ -49,14 +51,11 @@ def test_weights_are_held_in_the_type_that_is_named(directory):
     [(write_cross_encoder, "sentence-transformers"), (write_yes_no_model, "transformers")],
 )
 def test_rerankers_take_options_and_score_as_before(write, runtime, tmp_path):
-    directory = write_first(
-        tmp_path, write, lambda name: load_local_reranker(name, runtime=runtime)
-    )
+    directory = write_first(tmp_path, write, partial(load_local_reranker, runtime=runtime))
     wanted = Reranker.from_pretrained(directory).raw_scores("capital of China", DOCUMENTS)
 
-    options = TorchOptions(
-        tokens_per_batch=40, model_kwargs={"attn_implementation": "eager"}, dtype="float32"
-    )
+    eager = {"attn_implementation": "eager"}
+    options = TorchOptions(tokens_per_batch=40, model_kwargs=eager, dtype="float32")
     found = Reranker.from_pretrained(directory, runtime=runtime, options=options)
 
     assert np.abs(found.raw_scores("capital of China", DOCUMENTS) - wanted).max() <= 1e-4
@@ -64,10 +63,8 @@ def test_rerankers_take_options_and_score_as_before(write, runtime, tmp_path):
 
 @pytest.mark.torch
 def test_the_environment_names_options(directory):
-    settings = Settings(
-        store="s", embedder=str(directory), embedder_options='{"tokens_per_batch": 9}'
-    )
-
+    named = {"embedder": str(directory), "embedder_options": '{"tokens_per_batch": 9}'}
+    settings = Settings(store="s", **named)
     assert load_configured_embedder(settings)._tokens_per_batch == 9
 
 
@@ -92,11 +89,8 @@ def test_options_are_not_for_onnx_runtime(directory):
 @pytest.mark.torch
 def test_vllm_gives_the_logits_of_transformers(tmp_path):
     pytest.importorskip("vllm")
-    directory = write_first(
-        tmp_path,
-        lambda place, *, seed: write_yes_no_model(place, seed=seed, head=64),
-        lambda name: load_local_reranker(name, runtime="transformers"),
-    )
+    load = partial(load_local_reranker, runtime="transformers")
+    directory = write_first(tmp_path, partial(write_yes_no_model, head=64), load)
     wanted = Reranker.from_pretrained(directory).raw_scores("capital of China", DOCUMENTS)
 
     options = TorchOptions(dtype="float32", engine={"max_model_len": 2048, "enforce_eager": True})

@@ -67,9 +67,8 @@ def test_what_is_known_is_read_in_words(pair):
     context = [{"role": "Anna", "content": "Beijing"}]
     told = "The dialogue so far:\nAnna: Beijing\nAsked on 9 May 2023: and now?"
     passage = "[8 May 2023, semantic memory] Ben: Peking"
-    assert found("and now?", [document], context=context, now="2023-05-09") == pytest.approx(
-        expected(told, [passage]), abs=1e-4
-    )
+    scores = found("and now?", [document], context=context, now="2023-05-09")
+    assert scores == pytest.approx(expected(told, [passage]), abs=1e-4)
 
 
 def test_a_score_depends_neither_on_its_batch_nor_on_the_order(reranker):
@@ -89,9 +88,7 @@ def test_a_model_that_ranks_the_probes_wrongly_is_refused(tmp_path, kind):
         Reranker.from_pretrained(wrong)
 
 
-def test_a_cross_encoder_without_an_activation_gives_its_logits_and_their_probabilities(
-    directories, tmp_path
-):
+def test_a_cross_encoder_without_an_activation_gives_its_logits(directories, tmp_path):
     import torch
 
     plain = cross_encoder(directories["cross"], activation_fn=torch.nn.Identity())

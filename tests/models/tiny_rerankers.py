@@ -11,6 +11,10 @@ from ekphory.models.model_record import MODEL_FILE, TOKENIZER_FILE, RerankerReco
 from ekphory.models.onnx_embedder import load_bundled
 from ekphory.models.onnx_reranker import PROBES
 
+TINY = {
+    **{"hidden_size": 32, "intermediate_size": 64, "initializer_range": 0.5},
+    **{"num_hidden_layers": 2, "num_attention_heads": 4},
+}
 SPECIAL = 1000
 """Token ids below are marks and pieces that the bundled tokenizer seldom gives to words."""
 
@@ -48,19 +52,14 @@ def write_cross_encoder(directory: Path, *, seed: int, labels: int = 1, prompts=
     raw, tokenizer = directory / "raw", word_tokenizer()
     raw.mkdir(parents=True)
     tokenizer.save(str(raw / "tokenizer.json"))
-    BertTokenizerFast(
-        tokenizer_file=str(raw / "tokenizer.json"), model_max_length=64
-    ).save_pretrained(raw)
+    fast = BertTokenizerFast(tokenizer_file=str(raw / "tokenizer.json"), model_max_length=64)
+    fast.save_pretrained(raw)
     torch.manual_seed(seed)
     config = BertConfig(
         vocab_size=tokenizer.get_vocab_size(),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
         max_position_embeddings=64,
         num_labels=labels,
-        initializer_range=0.5,
+        **TINY,
     )
     BertForSequenceClassification(config).save_pretrained(raw)
     model = CrossEncoder(str(raw), prompts=prompts, default_prompt_name=prompts and "query")
@@ -107,21 +106,16 @@ def write_yes_no_model(directory: Path, *, seed: int, head: int = 8) -> Path:
 
     directory.mkdir(parents=True)
     tokenizer = byte_tokenizer()
-    wrapped = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>"
-    )
+    marks = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **marks)
     wrapped.save_pretrained(directory)
     torch.manual_seed(seed)
     config = Qwen3Config(
         vocab_size=tokenizer.get_vocab_size(),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
         num_key_value_heads=2,
         head_dim=head,
-        initializer_range=0.5,
         tie_word_embeddings=True,
+        **TINY,
     )
     Qwen3ForCausalLM(config).save_pretrained(directory)
     return directory

@@ -228,7 +228,7 @@ def test_modernbert_is_exported_with_its_heads_and_gives_what_torch_gives(tmp_pa
     export_float_embedder(tmp_path / "modern", tmp_path / "onnx", description=DESCRIPTION)
 
     exported = OnnxEmbedder(tmp_path / "onnx")
-    wanted = TorchEmbedder(str(tmp_path / "modern"), device="cpu").read(TEXTS)
+    wanted = TorchEmbedder(str(tmp_path / "modern")).read(TEXTS)
     found = exported.read(TEXTS)
     assert np.abs(found.content - wanted.content).max() <= 1e-4
     assert np.abs(found.importance - wanted.importance).max() <= 1e-5
@@ -245,7 +245,7 @@ def test_mpnet_is_exported_and_gives_what_torch_gives(tmp_path):
     base = write_mpnet_encoder(tmp_path / "base")
     export_float_embedder(base, tmp_path / "onnx", description=DESCRIPTION)
 
-    wanted = TorchEmbedder(str(base), device="cpu").encode(TEXTS)
+    wanted = TorchEmbedder(str(base)).encode(TEXTS)
     assert np.abs(OnnxEmbedder(tmp_path / "onnx").encode(TEXTS) - wanted).max() <= 1e-4
 
 

@@ -27,6 +27,7 @@ from ekphory.cluster.objects import LOCAL, Objects, find_root
 from ekphory.cluster.ray_session import running_ray
 from ekphory.cluster.shards import Shards, hold_shard, make_shards, open_shards
 from ekphory.config import read_settings
+from ekphory.documents.blocks import SkippedPart
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, StoreError, StoreLocked
 from ekphory.importers import report
@@ -276,11 +277,12 @@ def _import_export(
     """Import what `ekphory export` wrote, chunk by chunk, with earlier versions and decisions."""
     folder, name = file
     lines = number_lines(Objects(folder).open(name))
-    found = read_export_lines(name, lines, tally.leave_out)
+    found = read_export_lines(name, lines)
     with closing(ShardWriter(shards.root)) as writer:
         while chunk := list(islice(found, CHUNK)):
-            for damage in (each for each in chunk if isinstance(each, Unreadable)):
-                tally.fail(damage)
+            for each in chunk:
+                if isinstance(each, Unreadable | SkippedPart):
+                    tally.pass_over(each)
             for shard, records in _by_shard(chunk, shards, scope).items():
                 fields = [record.fields for record in records]
                 tally.count(records, writer.add_exported(shard, scope, fields))

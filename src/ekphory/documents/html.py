@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,11 +89,7 @@ def _find_declared_encoding(data: bytes) -> str | None:
 
 def _find_main_part(page: Element) -> Element:
     whole = next(page.iter("body"), page)
-    marked = [
-        element
-        for element in whole.iter()
-        if element.tag == "main" or element.get("role") == "main"
-    ]
+    marked = [each for each in whole.iter() if each.tag == "main" or each.get("role") == "main"]
     if len(marked) == 1:
         return marked[0]
     articles = list(whole.iter("article"))
@@ -126,12 +122,9 @@ def _collapse_blanks(text: str) -> str:
 
 
 def _is_hidden(element: Element) -> bool:
-    style = (element.get("style") or "").replace(" ", "").lower()
-    return (
-        element.get("hidden") is not None
-        or element.get("aria-hidden") == "true"
-        or "display:none" in style
-    )
+    if element.get("hidden") is not None or element.get("aria-hidden") == "true":
+        return True
+    return "display:none" in (element.get("style") or "").replace(" ", "").lower()
 
 
 class _Walk:
@@ -217,16 +210,16 @@ def _find_line(element: Element) -> int:
     return int(element.sourceline or 1)
 
 
-def _read_visible_text(element: Element) -> str:
-    """Return the text in an element without what is not shown."""
+def _read_visible_text(element: Element, but_for: Collection[str] = ()) -> str:
+    """Return the text in an element without what is not shown, and without some elements."""
     parts = [element.text or ""]
     for child in element:
         tag = str(child.tag)
         if tag == "br":
             parts.append(" ")
-        elif tag not in _SILENT and not _is_hidden(child):
+        elif tag not in _SILENT and tag not in but_for and not _is_hidden(child):
             edge = " " if tag in _BLOCKS or tag in _LISTS or tag in _HEADINGS else ""
-            parts.append(f"{edge}{_read_visible_text(child)}{edge}")
+            parts.append(f"{edge}{_read_visible_text(child, but_for)}{edge}")
         parts.append(child.tail or "")
     return "".join(parts)
 
@@ -241,8 +234,7 @@ def _read_items(element: Element, depth: int) -> Iterator[str]:
             continue
         number += 1
         inner = [entry for entry in child.iter(*_LISTS) if _find_list_above(entry) is child]
-        read = _read_own_text if inner else _read_visible_text
-        own = _collapse_blanks(read(child))
+        own = _collapse_blanks(_read_visible_text(child, _LISTS if inner else ()))
         mark = f"{number}." if element.tag == "ol" else "-"
         if own:
             yield f"{'  ' * depth}{mark} {own}"
@@ -256,18 +248,6 @@ def _find_list_above(entry: Element) -> Element | None:
     while above is not None and str(above.tag) not in ("li", *_LISTS):
         above = above.getparent()
     return above
-
-
-def _read_own_text(element: Element) -> str:
-    """Return the text of an item without its inner lists."""
-    parts = [element.text or ""]
-    for child in element:
-        if str(child.tag) not in (*_LISTS, *_SILENT):
-            parts.append(
-                f" {_read_own_text(child)} " if child.tag in _BLOCKS else _read_own_text(child)
-            )
-        parts.append(child.tail or "")
-    return "".join(parts)
 
 
 def _is_menu(element: Element) -> bool:
@@ -288,8 +268,7 @@ def _is_frame(table: Element) -> bool:
 
 def _read_rows(table: Element) -> Iterator[str]:
     for row in table.iter("tr"):
-        cells = [
-            _collapse_blanks(_read_visible_text(cell)) for cell in row if cell.tag in ("td", "th")
-        ]
+        held = (_read_visible_text(cell) for cell in row if cell.tag in ("td", "th"))
+        cells = [_collapse_blanks(text) for text in held]
         if any(cells):
             yield " | ".join(cells)

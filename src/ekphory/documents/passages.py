@@ -241,13 +241,9 @@ def _make_passage(blocks: list[Block], section: Section) -> Passage:
     text = blocks[0].text
     for before, block in pairwise(blocks):
         text += find_separator(before, block) + block.text
-    return Passage(
-        text=text.strip("\n").rstrip(),
-        section=section,
-        first=blocks[0].first,
-        last=blocks[-1].last,
-        kinds=frozenset(block.kind for block in blocks),
-    )
+    first, last = blocks[0].first, blocks[-1].last
+    kinds = frozenset(block.kind for block in blocks)
+    return Passage(text.strip("\n").rstrip(), section, first, last, kinds)
 
 
 def find_separator(before: Block, after: Block) -> str:
@@ -373,13 +369,11 @@ def _read_note_marks(passage: Passage) -> Passage:
     titles = tuple(read_marks(title).text for title in passage.section.headings)
     lines = found.text.split("\n")
     only_headings = "code" not in passage.kinds and all(map(_HEADING_OR_TAGS.fullmatch, lines))
+    if only_headings:
+        passage = replace(passage, kinds=frozenset({"heading"}))
+    section, references = replace(passage.section, headings=titles), found.references
     return replace(
-        passage,
-        text=found.text,
-        section=replace(passage.section, headings=titles),
-        kinds=frozenset({"heading"}) if only_headings else passage.kinds,
-        references=found.references,
-        tags=found.tags,
+        passage, text=found.text, section=section, references=references, tags=found.tags
     )
 
 

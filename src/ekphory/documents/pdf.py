@@ -70,16 +70,8 @@ class PageLine:
     place: float
 
 
-def read_page_lines(page: PdfPage) -> tuple[PageLine, ...]:
+def read_page_lines(textpage: PdfTextPage, height: float) -> list[PageLine]:
     """Return the lines in the order in which the page draws them."""
-    textpage = page.get_textpage()
-    try:
-        return tuple(_read_lines(textpage, page.get_height()))
-    finally:
-        textpage.close()
-
-
-def _read_lines(textpage: PdfTextPage, height: float) -> list[PageLine]:
     with from_docs_extra("Reading PDF files"):
         from pypdfium2 import raw
     count = textpage.count_chars()
@@ -125,14 +117,11 @@ def draw_page(page: PdfPage) -> Picture:
     """Draw the page at 200 dots an inch, or fewer where that would be more than 4,000 a side."""
     longest = max(page.get_size()) or 1.0
     scale = min(_DOTS_AN_INCH / _POINTS_AN_INCH, _MOST_DOTS / longest)
-    bitmap = page.render(scale=scale, rev_byteorder=True, prefer_bgrx=False)
-    try:
+    with closing(page.render(scale=scale, rev_byteorder=True, prefer_bgrx=False)) as bitmap:
         drawn = bitmap.to_numpy()
         if drawn.ndim == 2 or drawn.shape[2] == 1:
             drawn = np.repeat(drawn.reshape(*drawn.shape[:2], 1), 3, axis=2)
         return np.array(drawn[:, :, :3], np.uint8)
-    finally:
-        bitmap.close()
 
 
 # Lines into blocks: a line that fills the page goes on in the next
@@ -235,11 +224,9 @@ def find_layout(pages: Sequence[Page]) -> Layout:
     for line in (line for page in pages for line in page):
         letters[line.size] += len(line.text)
     body = letters.most_common(1)[0][0] if letters else 0.0
-    counts = Counter(
-        key
-        for page in pages
-        for key in {_make_key(line, body) for line in page if _is_in_margin(line)}
-    )
+    counts: Counter[str] = Counter()
+    for page in pages:
+        counts.update({_make_key(line, body) for line in page if _is_in_margin(line)})
     least = max(_FEWEST_PAGES, len(pages) * _LEAST_SHARE)
     layout = Layout(body, frozenset(key for key, count in counts.items() if count >= least))
     lines = (line for page in pages for line in page if not layout.is_running(line))
@@ -325,18 +312,18 @@ class _Reading:
         for place in range(len(self._document)):
             yield from self._read_page(place)
 
-    def _read_sample(self) -> list[tuple[PageLine, ...]]:
+    def _read_sample(self) -> list[Page]:
         """Read pages that are spread evenly; those that cannot be read are told of later."""
         step = max(1, len(self._document) // _SAMPLED_PAGES)
         read = (self._read_lines(place) for place in range(0, len(self._document), step))
         return [lines for lines in read if not isinstance(lines, Problem)]
 
-    def _read_lines(self, place: int) -> tuple[PageLine, ...] | Problem:
+    def _read_lines(self, place: int) -> list[PageLine] | Problem:
         from pypdfium2 import PdfiumError
 
         try:
-            with closing(self._document[place]) as page:
-                return read_page_lines(page)
+            with closing(self._document[place]) as page, closing(page.get_textpage()) as textpage:
+                return read_page_lines(textpage, page.get_height())
         except PdfiumError as error:
             return _describe_unreadable(error, place)
 
@@ -379,9 +366,8 @@ class _Reading:
             if _strip_signs(title) not in found:
                 yield Block(title, "heading", number, number, level=level, title=title)
         held: list[str] = []
-        for heading, text in _find_headings(
-            lines, self._layout, bookmarks, has_outline=bool(self._outline)
-        ):
+        titles = {_strip_signs(title): level for level, title in bookmarks}
+        for heading, text in _find_headings(lines, self._layout, titles if self._outline else None):
             if heading is None:
                 held.append(text)
                 continue
@@ -414,18 +400,20 @@ def _read_picture(page: PdfPage, reader: PageReader, number: int) -> Iterator[Re
 
 
 def _find_headings(
-    lines: Sequence[PageLine],
-    layout: Layout,
-    bookmarks: list[tuple[int, str]],
-    *,
-    has_outline: bool,
+    lines: Sequence[PageLine], layout: Layout, titles: dict[str, int] | None
 ) -> Iterator[tuple[int | None, str]]:
-    """Return each line with its level as a heading; lines of one heading are put together."""
-    titles = {_strip_signs(title): level for level, title in bookmarks}
+    """Return each line with its level as a heading; lines of one heading are put together.
+
+    Args:
+        lines: Those of a page.
+        layout: Says by their size which are headings, where there are no bookmarks.
+        titles: Level of each bookmark of the page; None for a document without bookmarks.
+    """
     open_level, open_text = None, ""
     for line in lines:
-        level = titles.get(_strip_signs(line.text)) if has_outline else layout.heading_level(line)
-        if level is not None and level == open_level and not has_outline:
+        by_size = layout.heading_level(line) if titles is None else None
+        level = by_size or (titles or {}).get(_strip_signs(line.text))
+        if by_size is not None and by_size == open_level:
             open_text = f"{open_text} {line.text}"
             continue
         if open_level is not None:

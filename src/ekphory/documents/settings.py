@@ -7,7 +7,7 @@ import codecs
 import io
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,25 +140,17 @@ class RemotePageReader:
         """
         shown = {"type": "image_url", "image_url": {"url": _data_uri(picture)}}
         task = {"type": "text", "text": _TASK}
-        answer = self._transport.post(
-            {
-                "model": self._service.model,
-                "temperature": 0,
-                "messages": [{"role": "user", "content": [task, shown]}],
-            }
-        )
-        return self._text(answer)
-
-    def _text(self, answer: Any) -> str:  # noqa: ANN401  whatever JSON holds
+        messages = [{"role": "user", "content": [task, shown]}]
+        asked = {"model": self._service.model, "temperature": 0, "messages": messages}
+        answer = self._transport.post(asked)
         try:
             choice = answer["choices"][0]
             text, ending = choice["message"]["content"], choice.get("finish_reason")
         except (AttributeError, IndexError, KeyError, TypeError) as error:
             raise self._service.error(f"answered no message ({error!r})") from error
         if ending == "length":
-            raise self._service.error(
-                "stopped before the end of the page", "Raise the limit of tokens of its model."
-            )
+            remedy = "Raise the limit of tokens of its model."
+            raise self._service.error("stopped before the end of the page", remedy)
         if not isinstance(text, str | None):
             raise self._service.error(f"answered a {type(text).__name__} in place of text")
         return text or ""

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
@@ -33,6 +34,7 @@ _PARSED_BYTES = 2**16
 class CodeLanguage:
     """What the grammar of a language calls its parts; `languages.toml` says what each is for."""
 
+    module: str
     grammar: str
     leading: frozenset[str]
     imports: frozenset[str]
@@ -44,16 +46,18 @@ class CodeLanguage:
 
 
 _TABLE = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
-_NO_KINDS = ("suffixes", "example", "names")
+_NO_KINDS = {"suffixes", "example", "names"}
+_KINDS = {
+    name: {key: frozenset(entry[key]) for key in entry.keys() - _NO_KINDS}
+    for name, entry in _TABLE.items()
+}
 _BY_SUFFIX = {
-    suffix: CodeLanguage(
-        grammar, **{key: frozenset(kinds) for key, kinds in entry.items() if key not in _NO_KINDS}
-    )
-    for entry in _TABLE.values()
+    suffix: CodeLanguage(f"tree_sitter_{name}", grammar, **_KINDS[name])
+    for name, entry in _TABLE.items()
     for suffix, grammar in entry["suffixes"].items()
 }
 CODE_SUFFIXES = tuple(_BY_SUFFIX)
-CODE_MODULES = ("tree_sitter", *(f"tree_sitter_{language}" for language in _TABLE))
+CODE_MODULES = ("tree_sitter", *(f"tree_sitter_{name}" for name in _TABLE))
 """What `[code]` installs."""
 
 
@@ -142,7 +146,7 @@ class _Outline:
             return "over 1 MB"
         if _is_nested_deep(data):
             return _TOO_DEEP
-        tree = _parse(data, _load_grammar(self.language.grammar))
+        tree = _parse(data, _load_grammar(self.language.module, self.language.grammar))
         if tree is None:
             return "that takes over 2 s to parse"
         self._data = data
@@ -228,23 +232,13 @@ def _is_nested_deep(data: bytes) -> bool:
 
 
 @cache
-def _load_grammar(name: str) -> Language:
-    import tree_sitter_go
-    import tree_sitter_java
-    import tree_sitter_python
-    import tree_sitter_rust
-    import tree_sitter_typescript
+def _load_grammar(module: str, name: str) -> Language:
     from tree_sitter import Language
 
-    grammars = {
-        "go": tree_sitter_go.language,
-        "java": tree_sitter_java.language,
-        "python": tree_sitter_python.language,
-        "rust": tree_sitter_rust.language,
-        "tsx": tree_sitter_typescript.language_tsx,
-        "typescript": tree_sitter_typescript.language_typescript,
-    }
-    return Language(grammars[name]())
+    found = import_module(module)
+    # A module of several grammars names each.
+    load = getattr(found, f"language_{name}", None) or found.language
+    return Language(load())
 
 
 def _parse(data: bytes, grammar: Language) -> Tree | None:
@@ -277,9 +271,8 @@ def _read_name(node: Node, data: bytes) -> str:
     """Return the name of a definition: `Basket.Total` for a method with a receiver."""
     name = _read_text(_find_field(node, _NAME_FIELDS), data)
     name = name.partition("<")[0].rpartition("::")[2].strip("\"' ")
-    receiver = _RECEIVER.search(
-        _read_text(node.child_by_field_name("receiver"), data)[-_LONGEST_HEADING:]
-    )
+    told = _read_text(node.child_by_field_name("receiver"), data)
+    receiver = _RECEIVER.search(told[-_LONGEST_HEADING:])
     return f"{receiver[1]}.{name}" if receiver and name else name
 
 

@@ -46,12 +46,10 @@ EMPTY = SkippedPart("empty file")
 
 def read_bytes(path: Path) -> bytes | Problem | SkippedPart:
     """Read a whole file that holds text."""
-    size = path.stat().st_size
-    if size > LARGEST_TEXT:
-        limit = LARGEST_TEXT // 2**20
-        return Problem(
-            f"{size / 2**20:,.0f} MB is more than the {limit} MB that are read. Split it."
-        )
+    size = path.stat().st_size / 2**20
+    limit = LARGEST_TEXT // 2**20
+    if size > limit:
+        return Problem(f"{size:,.0f} MB is more than the {limit} MB that are read. Split it.")
     return path.read_bytes() or EMPTY
 
 
@@ -241,11 +239,9 @@ def _part_title(block: Block, styles: list[str]) -> Iterator[Block]:
     if style not in styles:
         styles.append(style)
     taken = 3 if over else 2
-    last = block.first + taken - 1
-    words = title.strip()
-    level = styles.index(style) + 1
-    shown = "\n".join(lines[:taken])
-    yield Block(shown, "heading", block.first, last, level=level, title=words, verbatim=True)
+    last, level = block.first + taken - 1, styles.index(style) + 1
+    heading = replace(block, text="\n".join(lines[:taken]), kind="heading", last=last)
+    yield replace(heading, level=level, title=title.strip())
     if lines[taken:]:
         yield replace(block, text="\n".join(lines[taken:]), first=last + 1)
 
@@ -293,19 +289,20 @@ def parse_markdown(text: str) -> Iterator[Block | SkippedPart | NoteFacts]:
     parser.core.ruler.disable(["inline", "text_join"])
     before = 0
     for lines in _part_text(text):
-        for found in _parse_portion(parser, lines):
-            yield _move_lines(found, before)
+        yield from _parse_portion(parser, lines, before)
         before += len(lines)
 
 
 read_markdown = _make_reader(parse_markdown)
 
 
-def _parse_portion(parser: MarkdownIt, lines: list[str]) -> Iterator[Block | SkippedPart]:
+def _parse_portion(
+    parser: MarkdownIt, lines: list[str], before: int
+) -> Iterator[Block | SkippedPart]:
     tokens = parser.parse("\n".join(lines))
     for place, token in enumerate(tokens):
         if token.level == 0 and token.map is not None and token.type in _KINDS:
-            yield from _make_block(token, tokens[place + 1 : place + 2], lines)
+            yield from _make_block(token, tokens[place + 1 : place + 2], lines, before)
 
 
 def _part_text(text: str) -> Iterator[list[str]]:
@@ -324,45 +321,30 @@ def _part_text(text: str) -> Iterator[list[str]]:
     yield portion
 
 
-def _move_lines(found: Block | SkippedPart, lines: int) -> Block | SkippedPart:
-    if isinstance(found, SkippedPart) or lines == 0:
-        return found
-    return replace(found, first=found.first + lines, last=found.last + lines)
-
-
 def _make_block(
-    token: Token, inner: Sequence[Token], lines: list[str]
+    token: Token, inner: Sequence[Token], lines: list[str], before: int
 ) -> Iterator[Block | SkippedPart]:
-    first, last = _find_span(token, lines)
-    text = "\n".join(line.rstrip() for line in lines[first:last])
-    if token.type == "heading_open":
-        title = strip_title_marks(inner[0].content if inner else "")
-        if title:
-            level = int(token.tag[1:])
-            yield Block(text, "heading", first + 1, last, level=level, title=title, verbatim=True)
+    first, last = token.map or (0, 0)
+    # The parser counts the blank lines below a list to it.
+    while last > first + 1 and not lines[last - 1].strip():
+        last -= 1
+    text, kind = "\n".join(line.rstrip() for line in lines[first:last]), _KINDS[token.type]
+    block = Block(text, kind, before + first + 1, before + last, verbatim=True)
+    if kind == "heading":
+        if title := strip_title_marks(inner[0].content if inner else ""):
+            yield replace(block, level=int(token.tag[1:]), title=title)
         return
-    kind = _KINDS[token.type]
-    reason = _explain_code(token.info) if kind == "code" else _explain_exclusion(text, kind)
+    reason = _explain_exclusion(text, kind, token.info)
     if reason is not None:
         yield SkippedPart(reason)
     elif text.strip():
-        yield Block(text, kind, first + 1, last, verbatim=True)
+        yield block
 
 
-def _find_span(token: Token, lines: list[str]) -> tuple[int, int]:
-    """Return the lines of a token without the blank ones that the parser counts to a list."""
-    first, last = token.map or (0, 0)
-    while last > first + 1 and not lines[last - 1].strip():
-        last -= 1
-    return first, last
-
-
-def _explain_code(info: str) -> str | None:
-    language = info.strip().split(" ")[0].lower()
-    return f"{language} query" if language in QUERIES else None
-
-
-def _explain_exclusion(text: str, kind: BlockKind) -> str | None:
+def _explain_exclusion(text: str, kind: BlockKind, info: str) -> str | None:
+    if kind == "code":
+        language = info.strip().split(" ")[0].lower()
+        return f"{language} query" if language in QUERIES else None
     if kind == "list" and all(_ANCHOR_ITEM.fullmatch(line) for line in text.split("\n")):
         return "table of contents"
     left = _COMMENT.sub("", text)

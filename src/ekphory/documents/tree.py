@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import cache
 from importlib.util import find_spec
@@ -60,19 +60,11 @@ def _is_installed(module: str) -> bool:
     return find_spec(module) is not None
 
 
-SOURCE_CODE = Reader(
-    "source code",
-    CODE_SUFFIXES,
-    "line",
-    read_source_code,
-    CODE_MODULES,
-    extra="code",
-    pool="reference_code",
-)
+_CODE = Reader("source code", CODE_SUFFIXES, "line", read_source_code, CODE_MODULES)
+SOURCE_CODE = replace(_CODE, extra="code", pool="reference_code")
+_MARKDOWN_MODULES = ("markdown_it", "yaml")
 READERS = (
-    Reader(
-        MARKDOWN, (".md", ".markdown"), "line", read_markdown, ("markdown_it", "yaml"), version=2
-    ),
+    Reader(MARKDOWN, (".md", ".markdown"), "line", read_markdown, _MARKDOWN_MODULES, version=2),
     Reader("text", (".txt",), "line", read_plain_text),
     Reader("reStructuredText", (".rst",), "line", read_restructured_text),
     Reader("PDF", (".pdf",), "page", read_pdf, ("pypdfium2",)),
@@ -90,8 +82,8 @@ def find_reader(path: Path) -> Reader | None:
 
 
 UNREAD = {
-    reader: blocks.SkippedPart(f"{reader.name} (pip install 'ekphory[{reader.extra}]' reads it)")
-    for reader in READERS
+    each: blocks.SkippedPart(f"{each.name} (pip install 'ekphory[{each.extra}]' reads it)")
+    for each in READERS
 }
 """What is said of documents whose reader lacks its extra."""
 
@@ -191,11 +183,8 @@ def _find_in_folder(root: Path, folder: Path, exclude: blocks.Exclusion) -> Iter
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        name = folder.relative_to(root).as_posix()
-        yield (
-            name,
-            blocks.Problem(f"the folder cannot be read ({error.strerror}). Check its rights."),
-        )
+        problem = f"the folder cannot be read ({error.strerror}). Check its rights."
+        yield folder.relative_to(root).as_posix(), blocks.Problem(problem)
         return
     for entry in entries:
         path = Path(entry.path)
@@ -204,16 +193,12 @@ def _find_in_folder(root: Path, folder: Path, exclude: blocks.Exclusion) -> Iter
         if entry.is_dir(follow_symlinks=False):
             if not _is_excluded_folder(entry.name):
                 yield from _find_in_folder(root, path, exclude)
-        elif not _is_excluded_file(entry.name):
-            yield from _find_file(root, entry)
-
-
-def _find_file(root: Path, entry: os.DirEntry[str]) -> Iterator[Found]:
-    path = Path(entry.path)
-    if entry.is_symlink():
-        yield blocks.SkippedPart("symbolic link")
-    elif entry.is_file(follow_symlinks=False):
-        yield _read_or_pass_over(path, path.relative_to(root).as_posix())
+        elif _is_excluded_file(entry.name):
+            continue
+        elif entry.is_symlink():
+            yield blocks.SkippedPart("symbolic link")
+        elif entry.is_file(follow_symlinks=False):
+            yield _read_or_pass_over(path, path.relative_to(root).as_posix())
 
 
 def _read_or_pass_over(path: Path, name: str) -> DocumentFile | blocks.SkippedPart:

@@ -9,15 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ekphory.documents.blocks import (
-    Block,
-    BlockKind,
-    NoteFacts,
-    Problem,
-    Read,
-    SkippedPart,
-    from_docs_extra,
-)
+from ekphory.documents.blocks import Block, NoteFacts, Problem, Read, SkippedPart, from_docs_extra
 from ekphory.documents.settings import ReadingSettings
 
 if TYPE_CHECKING:
@@ -71,20 +63,16 @@ def _find_problem(path: Path) -> Problem | None:
     if not opening:
         return Problem("the file is empty. Delete it, or write something into it.")
     if opening == _OLD_OFFICE:
-        return Problem(
-            "protected by a password, or an old .doc file. Save it as .docx without one."
-        )
+        problem = "protected by a password, or an old .doc file"
+        return Problem(f"{problem}. Save it as .docx without one.")
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         return Problem(f"not a readable .docx file ({error}). {_SAVE_AGAIN}")
     if size > LARGEST_UNPACKED:
-        limit = LARGEST_UNPACKED // 2**20
-        return Problem(
-            f"unpacked it has {size / 2**20:,.0f} MB, more than the {limit} MB that are read. "
-            "Split it."
-        )
+        most = f"more than the {LARGEST_UNPACKED // 2**20} MB that are read"
+        return Problem(f"unpacked it has {size / 2**20:,.0f} MB, {most}. Split it.")
     return None
 
 
@@ -101,22 +89,16 @@ def _read_blocks(document: Document) -> Iterator[Read]:
         if items:
             yield Block("\n".join(items), "list", number - len(items), number - 1)
             items = []
-        yield from _make_block(text, "table" if is_table else "paragraph", style, number)
+        level = _read_heading_level(style)
+        if text and style.lower().startswith("toc"):
+            yield SkippedPart("table of contents")
+        elif text and level is not None:
+            title = " ".join(text.split())
+            yield Block(title, "heading", number, number, level=level, title=title)
+        elif text:
+            yield Block(text, "table" if is_table else "paragraph", number, number)
     if items:
         yield Block("\n".join(items), "list", number - len(items) + 1, number)
-
-
-def _make_block(text: str, kind: BlockKind, style: str, number: int) -> Iterator[Read]:
-    if not text:
-        return
-    level = _read_heading_level(style)
-    if style.lower().startswith("toc"):
-        yield SkippedPart("table of contents")
-    elif level is not None:
-        title = " ".join(text.split())
-        yield Block(title, "heading", number, number, level=level, title=title)
-    else:
-        yield Block(text, kind, number, number)
 
 
 class _Styles:

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias
 
-from ekphory.documents.blocks import format_place
+from ekphory.documents.blocks import SkippedPart, format_place
 from ekphory.documents.passages import Passage, passages
 from ekphory.documents.text import LARGEST_TEXT, decode, parse_paragraphs
 from ekphory.documents.tree import DOCUMENT_POOL, describe_other_kind
@@ -31,8 +31,6 @@ from ekphory.importers.source import (
     stream_member,
 )
 from ekphory.types import DEFAULT_POOL, Scalar
-
-LeaveOut = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +123,13 @@ def part_memories(
         yield AttachedText(id_, "memories", words, source, at, pool=DEFAULT_POOL, lasting=False)
 
 
-def read_files(
-    path: Path, source: str, attached: Mapping[str, AttachedText], on_left_out: LeaveOut
-) -> Iterator[Readable]:
+def read_files(path: Path, source: str, attached: Mapping[str, AttachedText]) -> Iterator[Readable]:
     """Read the files of an export that hold no conversations; what is not read is reported.
 
     Args:
         path: The archive, or the folder that it was unpacked into; a file alone has no others.
         source: The product.
         attached: What the conversations say of attached files, by their ids.
-        on_left_out: Called with the reason where a file, or a part of it, is passed over.
     """
     missing = dict(attached)
     members = list(list_members(path))
@@ -143,18 +138,18 @@ def read_files(
     for member in members:
         # Another program's `users.json` may lie deeper in the same folder.
         name = member.removeprefix(beside)
-        kind = next((kind for kind in _KINDS if kind.pattern.fullmatch(name)), None)
+        kind = next((read for pattern, read in _KINDS if pattern.fullmatch(name)), None)
         held = next((one for one in missing if _is_named(member, one)), None)
         if CONVERSATIONS.fullmatch(member):
             continue
         if held is not None:
-            yield from _read_attached(path, member, missing.pop(held), on_left_out)
+            yield from _read_attached(path, member, missing.pop(held))
         elif kind is None:
-            on_left_out(_describe_file(member))
+            yield SkippedPart(_describe_file(member))
         else:
-            yield from _read_elements(path, member, source, kind, on_left_out)
+            yield from _read_elements(path, member, source, kind)
     for _ in missing:
-        on_left_out("attached file that is not in the export")
+        yield SkippedPart("attached file that is not in the export")
 
 
 def _is_named(member: str, file_id: str) -> bool:
@@ -176,11 +171,9 @@ _TEXT_SUFFIXES = frozenset(
 )
 
 
-def _read_attached(
-    path: Path, member: str, attached: AttachedText, on_left_out: LeaveOut
-) -> Iterator[Readable]:
+def _read_attached(path: Path, member: str, attached: AttachedText) -> Iterator[Readable]:
     if PurePosixPath(attached.name).suffix.lower() not in _TEXT_SUFFIXES:
-        on_left_out(f"attached {_describe_file(attached.name)}")
+        yield SkippedPart(f"attached {_describe_file(attached.name)}")
         return
     with open_member(path, member) as stream:
         data = stream.read(LARGEST_TEXT + 1)
@@ -193,31 +186,21 @@ def _read_attached(
 
 
 Element = Mapping[str, object]
-ReadElement = Callable[[Element, str, LeaveOut], Iterator[AttachedText]]
+ReadElement = Callable[[Element, str], Iterator[AttachedText | SkippedPart]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """A kind of file: how it is called, and what reads one of its elements."""
-
-    pattern: re.Pattern[str]
-    read: ReadElement
-
-
-def _read_elements(
-    path: Path, member: str, source: str, kind: _Kind, on_left_out: LeaveOut
-) -> Iterator[Readable]:
+def _read_elements(path: Path, member: str, source: str, read: ReadElement) -> Iterator[Readable]:
     for found in stream_member(path, member):
         if isinstance(found, Unreadable):
             yield found
         elif isinstance(found[1], dict):
-            for text in kind.read(found[1], source, on_left_out):
-                yield from text.records()
+            for text in read(found[1], source):
+                yield from (text,) if isinstance(text, SkippedPart) else text.records()
         else:
             yield Unreadable(found[0], "element", "must be an object.", str(found[1])[:500])
 
 
-def _read_project(project: Element, source: str, on_left_out: LeaveOut) -> Iterator[AttachedText]:
+def _read_project(project: Element, source: str) -> Iterator[AttachedText | SkippedPart]:
     """Read a project of Claude: its description, its instructions, its documents."""
     identity, title = read_text(project.get("uuid")) or "project", read_text(project.get("name"))
     named: dict[str, Scalar] = {"title": title} if title else {}
@@ -228,32 +211,20 @@ def _read_project(project: Element, source: str, on_left_out: LeaveOut) -> Itera
             yield AttachedText(id_, part, text, source, at, changed, metadata=named)
     held = [each if isinstance(each, dict) else {} for each in read_list(project.get("docs"))]
     names = [read_text(document.get("filename")) or "document" for document in held]
-    ids = [
-        f"{identity}/{read_text(document.get('uuid')) or number}"
-        for number, document in enumerate(held)
-    ]
+    uuids = [read_text(document.get("uuid")) or number for number, document in enumerate(held)]
+    ids = [f"{identity}/{uuid}" for uuid in uuids]
     for document, name, id_ in zip(held, names, ids, strict=True):
         if text := read_text(document.get("content")):
-            written = _moment(document)
-            changed = read_moment(document.get("updated_at"))
+            written, changed = _moment(document) or at, read_moment(document.get("updated_at"))
+            read = AttachedText(id_, name, text, source, written, changed, metadata=named)
             # A document that was uploaded anew has another id; two of one name are two.
             group = identity if names.count(name) == 1 else ""
-            yield AttachedText(
-                id_,
-                name,
-                text,
-                source,
-                written or at,
-                changed,
-                metadata=named,
-                group=group,
-                others=frozenset(ids),
-            )
+            yield replace(read, group=group, others=frozenset(ids))
         else:
-            on_left_out("document without text")
+            yield SkippedPart("document without text")
 
 
-def _read_memories(element: Element, source: str, on_left_out: LeaveOut) -> Iterator[AttachedText]:
+def _read_memories(element: Element, source: str) -> Iterator[AttachedText | SkippedPart]:
     """Read the memories of an account: one text, a text for each project, or a list of them."""
     projects = element.get("project_memories")
     texts = {"": _first_text(element, _SUMMARY, "content", "memory", "text")}
@@ -269,29 +240,28 @@ def _read_memories(element: Element, source: str, on_left_out: LeaveOut) -> Iter
                 changed = read_moment(element.get("updated_at"))
                 yield replace(memory, at=memory.at or _moment(element), changed=changed)
     if not found_any:
-        on_left_out("memory without text")
+        yield SkippedPart("memory without text")
 
 
 _SUMMARY = "conversations_memory"
 _ABOUT = ("bio", "about_user_message", "about_model_message", "custom_instructions")
 
 
-def _read_user(element: Element, source: str, on_left_out: LeaveOut) -> Iterator[AttachedText]:
+def _read_user(element: Element, source: str) -> Iterator[AttachedText | SkippedPart]:
     """Read what users wrote about themselves, not their address or telephone."""
-    found_any = False
-    for name in _ABOUT:
-        if text := read_text(element.get(name)):
-            found_any = True
-            yield AttachedText(f"{source}/{name}", name, text, source, pool=DEFAULT_POOL)
-    if not found_any:
-        on_left_out("account without a bio")
+    told = {name: text for name in _ABOUT if (text := read_text(element.get(name)))}
+    for name, text in told.items():
+        yield AttachedText(f"{source}/{name}", name, text, source, pool=DEFAULT_POOL)
+    if not told:
+        yield SkippedPart("account without a bio")
 
 
 _KINDS = (
-    _Kind(re.compile(r"projects(?:/[^/]+)?\.json"), _read_project),
-    _Kind(re.compile(r"memor(?:y|ies)\.json"), _read_memories),
-    _Kind(re.compile(r"users?\.json"), _read_user),
+    (re.compile(r"projects(?:/[^/]+)?\.json"), _read_project),
+    (re.compile(r"memor(?:y|ies)\.json"), _read_memories),
+    (re.compile(r"users?\.json"), _read_user),
 )
+"""How the other files are called, and what reads an element of one."""
 
 
 def _first_text(element: Element, *names: str) -> str:
@@ -327,7 +297,7 @@ class ExportedMessage:
     metadata: Mapping[str, Scalar] = field(default_factory=dict)
 
 
-Said: TypeAlias = ExportedMessage | AttachedText | Unreadable
+Said: TypeAlias = ExportedMessage | AttachedText | Unreadable | SkippedPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,28 +316,24 @@ class _Product:
     ids: tuple[str, ...]
     title: str
     moments: tuple[str, ...]
-    messages: Callable[[Mapping[str, Any], str, LeaveOut], Iterator[Said]]
+    messages: Callable[[Mapping[str, Any], str], Iterator[Said]]
 
 
-def _ignore(_reason: str) -> None:
-    """Do nothing."""
-
-
-def _read_export(path: Path, product: _Product, on_left_out: LeaveOut) -> Iterator[Readable]:
+def _read_export(path: Path, product: _Product) -> Iterator[Readable]:
     attached: dict[str, AttachedText] = {}
     told: dict[str, bytes] = {}
     for element in stream_elements(path, "conversation"):
         if isinstance(element, Unreadable):
             yield element
             continue
-        for found in _read_conversation(*element, product, on_left_out):
+        for found in _read_conversation(*element, product):
             if not isinstance(found, AttachedText):
                 yield found
             elif found.file:
                 attached[found.file] = found
             else:
                 yield from _read_once(found, told)
-    yield from read_files(path, product.source, attached, on_left_out)
+    yield from read_files(path, product.source, attached)
 
 
 def _read_once(found: AttachedText, told: dict[str, bytes]) -> Iterator[Readable]:
@@ -379,7 +345,7 @@ def _read_once(found: AttachedText, told: dict[str, bytes]) -> Iterator[Readable
 
 
 def _read_conversation(
-    place: str, element: object, product: _Product, on_left_out: LeaveOut
+    place: str, element: object, product: _Product
 ) -> Iterator[Readable | AttachedText]:
     """Turn the messages of one conversation, in order, into records.
 
@@ -400,8 +366,8 @@ def _read_conversation(
     moments = (read_moment(element.get(name)) for name in product.moments)
     latest = next(filter(None, moments), None)
     sequence = 0
-    for message in product.messages(element, place, on_left_out):
-        if isinstance(message, Unreadable):
+    for message in product.messages(element, place):
+        if isinstance(message, Unreadable | SkippedPart):
             yield message
             continue
         if isinstance(message, AttachedText):
@@ -442,7 +408,7 @@ _ROLES: dict[object, Role] = {"user": "user", "assistant": "assistant"}
 _VISIBLE_CONTENT = ("text", "multimodal_text", "code")
 
 
-def read_chatgpt(path: Path, on_left_out: LeaveOut = _ignore) -> Iterator[Readable]:
+def read_chatgpt(path: Path) -> Iterator[Readable]:
     """Read the visible messages of a ChatGPT export, one conversation at a time, then its files.
 
     A conversation is a tree of messages; what is read is the branch that the product shows, from
@@ -452,17 +418,15 @@ def read_chatgpt(path: Path, on_left_out: LeaveOut = _ignore) -> Iterator[Readab
 
     Args:
         path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.
-        on_left_out: Called with the reason for each piece that is passed over.
 
     Returns:
-        One record per message, or one `Unreadable` per broken message or conversation.
+        One record per message, one `Unreadable` per broken message or conversation, and one
+        `SkippedPart` per piece that is passed over.
     """
-    return _read_export(path, _CHATGPT, on_left_out)
+    return _read_export(path, _CHATGPT)
 
 
-def _read_chatgpt_messages(
-    conversation: Mapping[str, Any], place: str, on_left_out: LeaveOut
-) -> Iterator[Said]:
+def _read_chatgpt_messages(conversation: Mapping[str, Any], place: str) -> Iterator[Said]:
     branch = _find_shown_branch(conversation["mapping"], conversation.get("current_node"))
     canvases: list[AttachedText] = []
     for node_id, message in branch:
@@ -474,7 +438,8 @@ def _read_chatgpt_messages(
             continue
         recipient = str(message.get("recipient"))
         if recipient.startswith(_CANVAS):
-            _follow_canvas(canvases, message, node_id, on_left_out)
+            if hindrance := _follow_canvas(canvases, message, node_id):
+                yield SkippedPart(hindrance)
             continue
         texts = list(_read_context(message, recipient))
         yield from texts
@@ -483,8 +448,8 @@ def _read_chatgpt_messages(
         if absence is None:
             yield _read_message(message, text, node_id)
         elif not texts:
-            on_left_out(absence)
-        yield from _list_attached(message, on_left_out)
+            yield SkippedPart(absence)
+        yield from _list_attached(message)
     yield from canvases
 
 
@@ -493,9 +458,9 @@ _WHOLE = (".*", "^.*$", "(.*)", "[\\s\\S]*")
 
 
 def _follow_canvas(
-    canvases: list[AttachedText], message: Mapping[str, Any], node_id: str, on_left_out: LeaveOut
-) -> None:
-    """Take a new canvas, or change the latest one as the assistant did."""
+    canvases: list[AttachedText], message: Mapping[str, Any], node_id: str
+) -> str | None:
+    """Take a new canvas, or change the latest one as the assistant did; return what is left out."""
     try:
         said = json.loads(_read_content(message["content"]))
         if message["recipient"] == "canmore.create_textdoc":
@@ -507,9 +472,10 @@ def _follow_canvas(
                 changed = _change_canvas(canvases[-1], change)
                 canvases[-1] = replace(changed, changed=read_moment(message.get("create_time")))
         else:
-            on_left_out("comment on a canvas")
+            return "comment on a canvas"
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        on_left_out("change of a canvas that cannot be followed")
+        return "change of a canvas that cannot be followed"
+    return None
 
 
 def _change_canvas(canvas: AttachedText, change: Mapping[str, Any]) -> AttachedText:
@@ -541,18 +507,16 @@ def _read_context(message: Mapping[str, Any], recipient: str) -> Iterator[Attach
             yield AttachedText(f"chatgpt/{name}", name, text, "chatgpt", pool=DEFAULT_POOL)
 
 
-def _list_attached(message: Mapping[str, Any], on_left_out: LeaveOut) -> Iterator[AttachedText]:
-    metadata = message.get("metadata")
-    files = metadata.get("attachments") if isinstance(metadata, dict) else None
+def _list_attached(message: Mapping[str, Any]) -> Iterator[AttachedText | SkippedPart]:
     at = read_moment(message.get("create_time"))
-    for file in read_list(files):
+    for file in _find_attachments(message):
         named = file if isinstance(file, dict) else {}
         identity, name = read_text(named.get("id")), read_text(named.get("name"))
         if identity:
             id_ = f"chatgpt/{identity}"
             yield AttachedText(id_, name or identity, "", "chatgpt", at, file=identity)
         else:
-            on_left_out("attached file without an id")
+            yield SkippedPart("attached file without an id")
 
 
 _CHATGPT = _Product(
@@ -567,9 +531,8 @@ _CHATGPT = _Product(
 
 def _find_shown_branch(mapping: Mapping[str, object], current: object) -> list[tuple[str, object]]:
     """Follow the parents from the current node to the root; give (node id, message) root first."""
-    node_id = (
-        current if isinstance(current, str) and current in mapping else _find_latest_leaf(mapping)
-    )
+    is_known = isinstance(current, str) and current in mapping
+    node_id = current if is_known else _find_latest_leaf(mapping)
     branch: list[tuple[str, object]] = []
     seen: set[str] = set()
     while isinstance(node_id, str) and node_id in mapping and node_id not in seen:
@@ -584,18 +547,15 @@ def _find_shown_branch(mapping: Mapping[str, object], current: object) -> list[t
 
 
 def _find_latest_leaf(mapping: Mapping[str, object]) -> str | None:
-    leaves = [
-        node_id
-        for node_id, node in mapping.items()
-        if isinstance(node, dict) and not node.get("children")
-    ]
-    return max(leaves, key=lambda node_id: _read_seconds(mapping[node_id]), default=None)
+    nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
 
+    def read_seconds(name: str) -> float:
+        message = nodes[name].get("message")
+        moment = read_moment(message.get("create_time")) if isinstance(message, dict) else None
+        return moment.timestamp() if moment else 0.0
 
-def _read_seconds(node: object) -> float:
-    message = node.get("message") if isinstance(node, dict) else None
-    moment = read_moment(message.get("create_time")) if isinstance(message, dict) else None
-    return moment.timestamp() if moment else 0.0
+    leaves = (name for name, node in nodes.items() if not node.get("children"))
+    return max(leaves, key=read_seconds, default=None)
 
 
 def _read_message(message: Mapping[str, Any], text: str, node_id: str) -> ExportedMessage:
@@ -606,7 +566,7 @@ def _read_message(message: Mapping[str, Any], text: str, node_id: str) -> Export
         text=text,
         at=read_moment(message.get("create_time")),
         changed=read_moment(message.get("update_time")),
-        metadata=_describe_enclosures(message, message["content"]),
+        metadata=_describe_enclosures(message),
     )
 
 
@@ -619,9 +579,8 @@ def _explain_absence(message: Mapping[str, Any], text: str) -> str | None:
         return f"{role} message"
     if kind not in _VISIBLE_CONTENT:
         return f"{kind} message"
-    if isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation"):
-        return "hidden message"
-    if message.get("weight") == 0:
+    hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
+    if hidden or message.get("weight") == 0:
         return "hidden message"
     if message.get("recipient") not in (None, "all"):
         return "call of a tool"
@@ -637,25 +596,26 @@ def _read_content(content: Mapping[str, object]) -> str:
     return "\n".join(filter(None, said))
 
 
-def _describe_enclosures(
-    message: Mapping[str, object], content: Mapping[str, object]
-) -> dict[str, Scalar]:
-    parts = read_list(content.get("parts"))
+def _describe_enclosures(message: Mapping[str, Any]) -> dict[str, Scalar]:
+    parts = read_list(message["content"].get("parts"))
     kinds = [part.get("content_type") for part in parts if isinstance(part, dict)]
     found: dict[str, Scalar] = {}
     if pictures := kinds.count("image_asset_pointer"):
         found["images"] = pictures
-    metadata = message.get("metadata")
-    files = metadata.get("attachments") if isinstance(metadata, dict) else None
-    if names := join_file_names(files, "name"):
+    if names := join_file_names(_find_attachments(message), "name"):
         found["attachments"] = names
     return found
+
+
+def _find_attachments(message: Mapping[str, object]) -> list[Any]:
+    metadata = message.get("metadata")
+    return read_list(metadata.get("attachments")) if isinstance(metadata, dict) else []
 
 
 _CLAUDE_ROLES: dict[object, Role] = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
-def read_claude(path: Path, on_left_out: LeaveOut = _ignore) -> Iterator[Readable]:
+def read_claude(path: Path) -> Iterator[Readable]:
     """Read the messages of a Claude export, one conversation at a time, then its other files.
 
     Only the blocks of kind `text` are read: calls to tools, their results and thinking are left
@@ -664,17 +624,14 @@ def read_claude(path: Path, on_left_out: LeaveOut = _ignore) -> Iterator[Readabl
 
     Args:
         path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.
-        on_left_out: Called with the reason for each piece that is passed over.
 
     Returns:
-        One record per message, or one `Unreadable` per broken message or conversation.
+        As `read_chatgpt`.
     """
-    return _read_export(path, _CLAUDE, on_left_out)
+    return _read_export(path, _CLAUDE)
 
 
-def _read_claude_messages(
-    conversation: Mapping[str, Any], place: str, on_left_out: LeaveOut
-) -> Iterator[Said]:
+def _read_claude_messages(conversation: Mapping[str, Any], place: str) -> Iterator[Said]:
     for position, message in enumerate(conversation["chat_messages"]):
         where = f"{place}, message {position}"
         if not isinstance(message, dict):
@@ -683,17 +640,23 @@ def _read_claude_messages(
             reason = f"unknown sender {message.get('sender')!r}; expected human or assistant."
             yield Unreadable(where, "sender", reason, str(message.get("text"))[:500])
         else:
-            if text := _read_claude_text(message, on_left_out):
+            blocks = [each for each in read_list(message.get("content")) if isinstance(each, dict)]
+            others = (block.get("type") for block in blocks if block.get("type") != "text")
+            yield from (SkippedPart(f"{kind} block") for kind in others)
+            said = (read_text(block.get("text")) for block in blocks if block.get("type") == "text")
+            text = "\n\n".join(filter(None, said))
+            # The flat text also holds stand-ins for tool blocks, so it counts only without blocks.
+            if text := text or ("" if message.get("content") else read_text(message.get("text"))):
                 yield _read_claude_message(message, text, position)
             else:
-                on_left_out("message without text")
+                yield SkippedPart("message without text")
             owner = f"{conversation['uuid']}/{message.get('uuid') or position}"
-            yield from _read_claude_attachments(message, owner, on_left_out)
+            yield from _read_claude_attachments(message, owner)
 
 
 def _read_claude_attachments(
-    message: Mapping[str, object], owner: str, on_left_out: LeaveOut
-) -> Iterator[AttachedText]:
+    message: Mapping[str, object], owner: str
+) -> Iterator[AttachedText | SkippedPart]:
     """Read the text that Claude took from attached files; the files are not in the export."""
     at = read_moment(message.get("created_at"))
     for kind in ("attachments", "files"):
@@ -703,7 +666,7 @@ def _read_claude_attachments(
                 name = read_text(file.get("file_name")) or f"{kind} {number}"
                 yield AttachedText(f"{owner}/{kind}/{number}", name, text, "claude", at)
             else:
-                on_left_out("attached file without text")
+                yield SkippedPart("attached file without text")
 
 
 _CLAUDE = _Product(
@@ -730,19 +693,3 @@ def _read_claude_message(
         changed=read_moment(message.get("updated_at")),
         metadata={"attachments": attached} if attached else {},
     )
-
-
-def _read_claude_text(message: Mapping[str, object], on_left_out: LeaveOut) -> str:
-    blocks = message.get("content")
-    kept = []
-    for block in read_list(blocks):
-        if not isinstance(block, dict):
-            continue
-        if block.get("type") != "text":
-            on_left_out(f"{block.get('type')} block")
-        elif text := read_text(block.get("text")):
-            kept.append(text)
-    if kept:
-        return "\n\n".join(kept)
-    # The flat text also holds stand-ins for tool blocks, so it counts only where no blocks are.
-    return "" if blocks else read_text(message.get("text"))

@@ -69,18 +69,17 @@ def choose_format(path: Path, wanted: str | None) -> Format:
     if wanted == "documents" or (wanted is None and _is_named_like_documents(path)):
         _check_documents(path)
         return "documents"
-    _refuse_packed(path, wanted)
+    if wanted is not None and path.is_file() and path.suffix.lower() in _PACKED_SUFFIXES:
+        # No other format could be in it.
+        raise _describe_mismatch(path, wanted, "documents")
     look = find_look(path)
     if look == "an empty list" and wanted != "text":
         raise InvalidInput("path", str(path), "holds an empty list", "Export your data again.")
-    chosen = next((name for name in FORMATS if name == wanted), None) or _choose_by_name(path, look)
+    chosen = cast("Format | None", wanted) or _choose_by_name(path, look)
     if chosen is None:
-        raise InvalidInput(
-            "path",
-            str(path),
-            f"its format cannot be told; it looks like {look}",
-            _give_array_hint(look) or f"Name it with --format {'|'.join(FORMATS)}.",
-        )
+        problem = f"its format cannot be told; it looks like {look}"
+        remedy = _give_array_hint(look) or f"Name it with --format {'|'.join(FORMATS)}."
+        raise InvalidInput("path", str(path), problem, remedy)
     _check_look(path, chosen, look)
     return chosen
 
@@ -108,21 +107,12 @@ def _check_documents(path: Path) -> None:
         raise missing
     if reader is None:
         raise InvalidInput("path", str(path), "not a document", f"Give a folder, or a {_KNOWN}.")
-    if path.suffix.lower() in TEXT_SUFFIXES and _opens_like_an_export(path):
-        look = find_look(path)
+    if path.suffix.lower() in TEXT_SUFFIXES:
+        with path.open("rb") as stream:
+            opens_like_an_export = _JSON_OPENING.match(stream.read(_OPENING_BYTES)) is not None
+        look = find_look(path) if opens_like_an_export else "text"
         if look in _TELLING_KEYS.values():
             raise _describe_mismatch(path, "documents", look)
-
-
-def _opens_like_an_export(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return _JSON_OPENING.match(stream.read(_OPENING_BYTES)) is not None
-
-
-def _refuse_packed(path: Path, wanted: str | None) -> None:
-    """Refuse to read as another format what no other format could be."""
-    if wanted is not None and path.is_file() and path.suffix.lower() in _PACKED_SUFFIXES:
-        raise _describe_mismatch(path, wanted, "documents")
 
 
 def _check_content(path: Path) -> None:
@@ -137,10 +127,9 @@ def _check_content(path: Path) -> None:
 
 
 def _holds_documents(path: Path) -> bool:
-    return any(
-        isinstance(found, tree.DocumentFile) or found in tree.UNREAD.values()
-        for found in tree.find_documents(path)
-    )
+    unread = tree.UNREAD.values()
+    found = tree.find_documents(path)
+    return any(isinstance(each, tree.DocumentFile) or each in unread for each in found)
 
 
 def _choose_by_name(path: Path, look: Look) -> Format | None:
@@ -148,7 +137,7 @@ def _choose_by_name(path: Path, look: Look) -> Format | None:
         return cast("Format", look)
     if not path.is_dir() and path.suffix.lower() in _LINES_SUFFIXES:
         return "jsonl"
-    return next((name for name in FORMATS if name == look), None)
+    return look if look in FORMATS else None
 
 
 def _find_look_of_stream(stream: io.BufferedReader) -> Look:
@@ -179,12 +168,9 @@ def _check_look(path: Path, chosen: Format, look: Look) -> None:
 
 
 def _describe_mismatch(path: Path, chosen: str, look: Look) -> InvalidInput:
-    return InvalidInput(
-        "path",
-        str(path),
-        f"not in the format {chosen}: it looks like {look}",
-        f"Use --format {look}." if look in FORMATS else _give_array_hint(look) or "Check the file.",
-    )
+    named = f"Use --format {look}." if look in FORMATS else _give_array_hint(look)
+    problem = f"not in the format {chosen}: it looks like {look}"
+    return InvalidInput("path", str(path), problem, named or "Check the file.")
 
 
 def _give_array_hint(look: Look) -> str:
@@ -194,9 +180,6 @@ def _give_array_hint(look: Look) -> str:
 
 
 def _has_json_line(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    lines = (
-        line for _, line in source.iterate_numbered_lines(path) if line is not None and line.strip()
-    )
-    return any(source.parse_object(line) is not None for line in islice(lines, _PROBED_LINES))
+    lines = source.iterate_numbered_lines(path) if path.is_file() else ()
+    held = (line for _, line in lines if line is not None and line.strip())
+    return any(source.parse_object(line) is not None for line in islice(held, _PROBED_LINES))

@@ -353,9 +353,8 @@ class _Import:
 
     def run(self) -> ImportReport:
         """Import all of it."""
-        return self._import_files(
-            self._find_all(), ["" if self._root.is_dir() else self._root.name]
-        )
+        place = "" if self._root.is_dir() else self._root.name
+        return self._import_files(self._find_all(), [place])
 
     def follow(self, changed: set[Path]) -> None:
         """Import what changed at these paths."""
@@ -406,7 +405,7 @@ class _Import:
             return None
         if not is_storable(file.name):
             message = "its name is not UTF-8. Rename it."
-            self._tally.fail(Unreadable(repr(file.name), "file", message))
+            self._tally.pass_over(Unreadable(repr(file.name), "file", message))
             return None
         pool = self._options.pool or _pool_by_name(file.name) or reader.pool
         return ImportedDocument(file, reader, f"{self._name}/{file.name}", pool)
@@ -432,17 +431,15 @@ class _Import:
             for found in read_records(document, self._settings, digest):
                 if isinstance(found, ImportedRecord):
                     ids.add(self._take(found, known))
-                elif isinstance(found, SkippedPart):
-                    self._tally.leave_out(found.reason)
                 else:
-                    failures.append(found)
-                    self._tally.fail(found)
+                    failures += [found] if isinstance(found, Unreadable) else []
+                    self._tally.pass_over(found)
         except (MissingExtra, OSError) as error:
             message = str(error)
             if isinstance(error, OSError):
                 message = f"{error.strerror or error}. Check that it exists and may be read."
             failures.append(Unreadable(document.file.name, "file", message))
-            self._tally.fail(failures[-1])
+            self._tally.pass_over(failures[-1])
         if not failures:
             self._outdated[document.session] = sorted(known.ids - ids)
 
@@ -500,25 +497,21 @@ class _Import:
             if isinstance(found, tree.DocumentFile):
                 files.append(found)
             elif isinstance(found, SkippedPart):
-                self._tally.leave_out(found.reason)
+                self._tally.pass_over(found)
             else:
                 place, problem = found
-                self._tally.fail(Unreadable(place, "folder", problem.message))
+                self._tally.pass_over(Unreadable(place, "folder", problem.message))
         return files
 
     def _find_below(self, path: Path) -> list[tree.DocumentFile]:
         """Return the documents at a path that changed: one, or those of a folder that is new."""
+        paths = [path]
         if path.is_dir() and not path.is_symlink() and path != self._root:
-            inside = (
-                file for file in tree.find_documents(path) if isinstance(file, tree.DocumentFile)
-            )
-            found = (self._find_file(file.path) for file in inside)
-            return [file for file in found if file is not None]
-        file = self._find_file(path)
-        return [] if file is None else [file]
-
-    def _find_file(self, path: Path) -> tree.DocumentFile | None:
-        return tree.find_document(self._root, path, exclude=self._options.exclude)
+            inside = tree.find_documents(path)
+            paths = [file.path for file in inside if isinstance(file, tree.DocumentFile)]
+        exclude = self._options.exclude
+        found = (tree.find_document(self._root, each, exclude=exclude) for each in paths)
+        return [file for file in found if file is not None]
 
 
 def _check(scope: Scope, options: DocumentOptions) -> None:

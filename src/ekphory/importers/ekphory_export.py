@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ekphory import transfer
+from ekphory.documents.blocks import SkippedPart
 from ekphory.errors import InvalidInput
 from ekphory.importers import source
 from ekphory.types import now_utc, to_utc
 
-EXPIRED = "expired since the export"
 
-
-def read_export(path: Path, on_left_out: Callable[[str], None]) -> Iterator[source.Readable]:
+def read_export(path: Path) -> Iterator[source.Readable]:
     """Read an export, line by line; see `read_export_lines`."""
-    yield from read_export_lines(path.name, source.iterate_numbered_lines(path), on_left_out)
+    return read_export_lines(path.name, source.iterate_numbered_lines(path))
 
 
-def read_export_lines(
-    name: str, lines: source.NumberedLines, on_left_out: Callable[[str], None]
-) -> Iterator[source.Readable]:
+def read_export_lines(name: str, lines: source.NumberedLines) -> Iterator[source.Readable]:
     """Read the lines of an export, and check that nothing of it is missing or changed.
 
     A damaged line is reported with its number; so is a memory that lacks some of its versions,
@@ -32,10 +29,10 @@ def read_export_lines(
     Args:
         name: What places call the file.
         lines: Its lines.
-        on_left_out: Called with the reason where a memory is passed over on purpose.
 
     Yields:
-        One record for each memory, with its `versions`, or one `Unreadable` for each damage.
+        One record for each memory, with its `versions`, one `SkippedPart` for one that has expired,
+        or one `Unreadable` for each damage.
 
     Raises:
         InvalidInput: The first line is not the header of an export, or of a newer ekphory's.
@@ -43,34 +40,21 @@ def read_export_lines(
     number, first = next(lines, (1, b""))
     state = _Reading(name, _read_header(name, first))
     for number, line in lines:
-        yield from _leave_out_expired(state.take(number, line), on_left_out)
-    yield from _leave_out_expired(state.finish(number), on_left_out)
+        yield from state.take(number, line)
+    yield from state.finish(number)
 
 
 def _read_header(name: str, line: bytes | None) -> dict[str, Any]:
     try:
         header = transfer.decode_line(line or b"")
     except transfer.DamagedLine as error:
-        raise InvalidInput(
-            "path", f"{name}:1", f"the header is {error}", "Take the file as it was exported"
-        ) from error
+        problem, remedy = f"the header is {error}", "Take the file as it was exported"
+        raise InvalidInput("path", f"{name}:1", problem, remedy) from error
     if header.get(transfer.HEADER_KEY) != transfer.FORMAT_VERSION:
         problem = f"this ekphory reads exports of version {transfer.FORMAT_VERSION}"
         remedy = "Upgrade it with: pip install --upgrade ekphory"
         raise InvalidInput(transfer.HEADER_KEY, header.get(transfer.HEADER_KEY), problem, remedy)
     return header
-
-
-def _leave_out_expired(
-    found: Iterator[source.Readable], on_left_out: Callable[[str], None]
-) -> Iterator[source.Readable]:
-    for entry in found:
-        if isinstance(entry, source.ImportedRecord) and _has_expired(
-            entry.fields.get("expires_at")
-        ):
-            on_left_out(EXPIRED)
-        else:
-            yield entry
 
 
 def _has_expired(value: object) -> bool:
@@ -113,9 +97,8 @@ class _Reading:
             yield self._describe_damage(number, source.describe_excess_length("line"))
         elif self._ended:
             if line.strip():
-                yield self._describe_damage(
-                    number, "a line behind the end of the export. Remove it."
-                )
+                problem = "a line behind the end of the export. Remove it."
+                yield self._describe_damage(number, problem)
         else:
             yield from self._take_content(number, line)
 
@@ -135,9 +118,8 @@ class _Reading:
             content = transfer.decode_line(line)
         except transfer.DamagedLine as error:
             self._add_up(line)
-            shown = line[:500].decode("utf-8", "replace")
             message = f"{error}. Take the line as it was exported."
-            yield self._describe_damage(number, message, shown)
+            yield self._describe_damage(number, message, line[:500].decode("utf-8", "replace"))
             return
         if transfer.END_KEY in content:
             yield from self._settle()
@@ -155,9 +137,8 @@ class _Reading:
     def _take_version(self, number: int, content: dict[str, Any]) -> Iterator[source.Readable]:
         current = self._current
         if current is None or content.get("superseded_by") != current.fields.get("id"):
-            yield self._describe_damage(
-                number, "an earlier version whose memory is not before it. Restore the line of it."
-            )
+            problem = "an earlier version whose memory is not before it. Restore the line of it."
+            yield self._describe_damage(number, problem)
         else:
             current.versions.append(content)
 
@@ -171,6 +152,9 @@ class _Reading:
                 f"{len(current.versions)} of the memory's {current.expected} earlier versions can "
                 "be read, so it was not imported. Take the file as it was exported.",
             )
+            return
+        if _has_expired(current.fields.get("expires_at")):
+            yield SkippedPart("expired since the export")
             return
         fields = current.fields | {transfer.VERSIONS_KEY: current.versions}
         yield source.ImportedRecord(fields, f"{self._name}:{current.number}")

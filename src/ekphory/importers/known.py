@@ -38,6 +38,8 @@ _CLOSE = 1e-6
 
 Identity = tuple[str | None, ...]
 Known = dict[Identity, MemoryRecord]
+_Changed = tuple[str, MemoryRecord | None]
+"""A new text, and what was said in its place."""
 
 
 class KnownRecords:
@@ -121,14 +123,11 @@ class KnownRecords:
             return list(passages)  # refused, with its reason, when it is written
         said = [(each, draft) for each, draft in drafts if draft is not None]
         held = {record.sequence: record for record in stored}
-        changed = [
-            (each, draft, held.get(draft.sequence))
-            for each, draft in said
-            if draft.sequence not in held or held[draft.sequence].text != draft.text
-        ]
-        gone = {record.id for record in stored} - {
-            held[draft.sequence].id for _, draft in said if draft.sequence in held
-        }
+        pairs = [(each, draft, held.get(draft.sequence)) for each, draft in said]
+        changed = [pair for pair in pairs if pair[2] is None or pair[2].text != pair[1].text]
+        there = {record.id for _, _, record in pairs if record is not None}
+        taken = {record.id for record in stored}
+        gone = taken - there
         moment = _moment_given(passages[0].fields)
         before = [(draft.text, record) for _, draft, record in changed]
         if (changed or gone) and self._is_older(moment, _latest(stored), before):
@@ -136,7 +135,6 @@ class KnownRecords:
                 self._tally.leave_out(OLDER_TEXT)
             return []
         self._tally.add(skipped=len(passages) - len(changed))
-        taken = {record.id for record in stored}
         waiting = []
         for each, draft, record in changed:
             if record is not None and _lie_alike(record, draft):
@@ -149,10 +147,7 @@ class KnownRecords:
         return waiting
 
     def _is_older(
-        self,
-        moment: datetime | None,
-        latest: datetime,
-        changed: Sequence[tuple[str, MemoryRecord | None]],
+        self, moment: datetime | None, latest: datetime, changed: Sequence[_Changed]
     ) -> bool:
         """Return whether the memory is newer, or has said each of these texts before."""
         if moment is not None and moment != latest:
@@ -240,13 +235,9 @@ class KnownRecords:
         return changes
 
     def _find(self, ids: set[str]) -> Known:
-        return {
-            _identity(record): record
-            for some in _in_parts(sorted(ids))
-            for record in self._memory.list(
-                filter=In(Field("id"), some), limit=_ALL, order="written"
-            )
-        }
+        parts = (In(Field("id"), some) for some in _in_parts(sorted(ids)))
+        pages = (self._memory.list(filter=some, limit=_ALL, order="written") for some in parts)
+        return {_identity(record): record for page in pages for record in page}
 
     # Both.
 

@@ -15,13 +15,10 @@ from pathlib import Path
 
 from ekphory.errors import DatasetError, InvalidInput
 from ekphory.importers import source
+from ekphory.types import MONTHS
 
 _SESSION = re.compile(r"session_(\d+)")
 _MOMENT = re.compile(r"(\d{1,2}):(\d{2}) ([ap]m) on (\d{1,2}) (\w+),? (\d{4})", re.IGNORECASE)
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,18 +169,14 @@ def _read_sample(place: str, element: object) -> _Sample | source.Unreadable:
     sample_id = element.get("sample_id")
     if not isinstance(sample_id, str) or not sample_id:
         return source.Unreadable(place, "sample_id", "LoCoMo's `sample_id` is missing here.")
-    questions = element.get("qa")
-    return _Sample(
-        sample_id, element["conversation"], questions if isinstance(questions, list) else []
-    )
+    return _Sample(sample_id, element["conversation"], source.read_list(element.get("qa")))
 
 
 def _read_turns(sample: _Sample) -> Iterator[LocomoTurn | source.Unreadable]:
     numbers = sorted(int(match[1]) for key in sample.talk if (match := _SESSION.fullmatch(key)))
     sequence = 0
     for number in numbers:
-        turns = sample.talk[f"session_{number}"]
-        for position, turn in enumerate(turns if isinstance(turns, list) else []):
+        for position, turn in enumerate(source.read_list(sample.talk[f"session_{number}"])):
             place = f"{sample.id}: session {number}, turn {position}"
             yield _read_turn(sample, turn, session=number, sequence=sequence, place=place)
             sequence += 1
@@ -196,9 +189,8 @@ def _read_turn(
         return source.Unreadable(place, "turn", "not an object.", str(turn)[:500])
     for key in ("dia_id", "speaker", "text"):
         if not isinstance(turn.get(key), str):
-            return source.Unreadable(
-                place, key, f"LoCoMo's `{key}` is missing here.", str(turn)[:500]
-            )
+            reason = f"LoCoMo's `{key}` is missing here."
+            return source.Unreadable(place, key, reason, str(turn)[:500])
     written = sample.talk.get(f"session_{session}_date_time")
     at = _read_time(written)
     if at is None:
@@ -228,10 +220,10 @@ def _add_caption(text: str, caption: object) -> str:
 
 def _read_time(written: object) -> datetime | None:
     match = _MOMENT.fullmatch(written.strip()) if isinstance(written, str) else None
-    if match is None or match[5].lower() not in _MONTHS:
+    if match is None or match[5].capitalize() not in MONTHS:
         return None
     hour = int(match[1]) % 12 + (12 if match[3].lower() == "pm" else 0)
-    month = _MONTHS.index(match[5].lower()) + 1
+    month = MONTHS.index(match[5].capitalize()) + 1
     try:
         return datetime(int(match[6]), month, int(match[4]), hour, int(match[2]), tzinfo=UTC)
     except ValueError:
@@ -242,21 +234,13 @@ def _read_questions(sample: _Sample) -> Iterator[LocomoQuestion]:
     for position, question in enumerate(sample.questions):
         place = f"{sample.id}: question {position}"
         if not isinstance(question, dict) or not isinstance(question.get("question"), str):
-            raise _make_dataset_error(
-                source.Unreadable(place, "question", "LoCoMo's `question` is missing.")
-            )
+            raise DatasetError(f"{place}: question: LoCoMo's `question` is missing.")
         category = question.get("category")
         if not isinstance(category, int):
-            raise _make_dataset_error(
-                source.Unreadable(place, "category", f"{category!r} is not a number.")
-            )
-        evidence = question.get("evidence")
-        yield LocomoQuestion(
-            text=question["question"],
-            answer=str(question.get("answer", "")),
-            evidence=tuple(str(item) for item in evidence) if isinstance(evidence, list) else (),
-            category=category,
-        )
+            raise DatasetError(f"{place}: category: {category!r} is not a number.")
+        evidence = tuple(map(str, source.read_list(question.get("evidence"))))
+        answer = str(question.get("answer", ""))
+        yield LocomoQuestion(question["question"], answer, evidence, category)
 
 
 def _make_dataset_error(unreadable: source.Unreadable) -> DatasetError:

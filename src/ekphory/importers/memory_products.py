@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, cast
 from ekphory.errors import InvalidInput
 from ekphory.importers import source
 from ekphory.scope import SCOPE_FIELDS
-from ekphory.types import MAX_WHOLE_NUMBER, Scalar, is_storable, now_utc
+from ekphory.types import MAX_WHOLE_NUMBER, Scalar, are_strings, is_storable, now_utc
 
 _LINES_SUFFIXES = (".jsonl", ".ndjson")
 _DEEPEST = 3
@@ -97,12 +98,17 @@ def read_rows(path: Path, form: RowFormat) -> Iterator[source.Readable]:
         One record for each row that holds a memory, one `Unreadable` for each that is broken.
     """
     for found in _read_lines(path) if _is_json_lines(path) else _read_elements(path):
-        rows = _find_rows(found, form, depth=0) if isinstance(found, Row) else iter((found,))
-        for row in rows:
+        for row in _find_rows(found, form, depth=0):
             if isinstance(row, source.Unreadable):
                 yield row
-            else:
-                yield from _read(row, form)
+                continue
+            try:
+                fields = form.fields_of(row)
+            except InvalidInput as error:
+                yield source.Unreadable(row.place, error.field, str(error), _cut_short(row.value))
+                continue
+            if fields is not None:
+                yield source.ImportedRecord(fields, row.place)
 
 
 def read_timestamp(name: str, value: object) -> datetime:
@@ -118,23 +124,12 @@ def read_timestamp(name: str, value: object) -> datetime:
     return found
 
 
-def _read(row: Row, form: RowFormat) -> Iterator[source.Readable]:
-    try:
-        fields = form.fields_of(row)
-    except InvalidInput as error:
-        yield source.Unreadable(row.place, error.field, str(error), _cut_short(row.value))
-        return
-    if fields is not None:
-        yield source.ImportedRecord(fields, row.place)
-
-
 def _is_json_lines(path: Path) -> bool:
     """Whether several lines hold an object each; a single one is read as JSON all the same."""
     if path.suffix.lower() in _LINES_SUFFIXES:
         return True
-    written = (
-        line for _, line in source.iterate_numbered_lines(path) if line is None or line.strip()
-    )
+    lines = source.iterate_numbered_lines(path)
+    written = (line for _, line in lines if line is None or line.strip())
     first, second = next(written, None), next(written, None)
     return first is not None and second is not None and source.parse_object(first) is not None
 
@@ -158,9 +153,11 @@ def _read_elements(path: Path) -> Iterator[Row | source.Unreadable]:
         yield found if isinstance(found, source.Unreadable) else _make_row(*found, around={})
 
 
-def _find_rows(found: Row, form: RowFormat, *, depth: int) -> Iterator[Row | source.Unreadable]:
+def _find_rows(
+    found: Row | source.Unreadable, form: RowFormat, *, depth: int
+) -> Iterator[Row | source.Unreadable]:
     """Return the object itself where it is a row, else those in its lists."""
-    if form.is_row(found.value):
+    if isinstance(found, source.Unreadable) or form.is_row(found.value):
         yield found
         return
     held = {name: value for name in form.lists if isinstance(value := found.value.get(name), list)}
@@ -172,10 +169,7 @@ def _find_rows(found: Row, form: RowFormat, *, depth: int) -> Iterator[Row | sou
     for name, elements in held.items():
         for position, element in enumerate(elements):
             row = _make_row(f"{found.place}, {name} {position}", element, around)
-            if isinstance(row, Row):
-                yield from _find_rows(row, form, depth=depth + 1)
-            else:
-                yield row
+            yield from _find_rows(row, form, depth=depth + 1)
 
 
 def _make_row(place: str, found: object, around: Mapping[str, object]) -> Row | source.Unreadable:
@@ -227,34 +221,23 @@ def _store_entry(name: object, value: object) -> tuple[str, Scalar]:
     try:
         return _JSON + name, json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(
-            f"metadata.{name[:40]}", value, f"cannot be kept ({error})", "Give what JSON can hold"
-        ) from error
+        field_name, problem = f"metadata.{name[:40]}", f"cannot be kept ({error})"
+        raise InvalidInput(field_name, value, problem, "Give what JSON can hold") from error
 
 
 def _is_plain(value: object) -> bool:
-    match value:
-        case bool():
-            return True
-        case str():
-            return is_storable(value)
-        case int():
-            return abs(value) <= MAX_WHOLE_NUMBER
-        case float():
-            return math.isfinite(value)
-        case _:
-            return False
+    if isinstance(value, str):
+        return is_storable(value)
+    is_short = isinstance(value, int) and abs(value) <= MAX_WHOLE_NUMBER
+    return is_short or (isinstance(value, float) and math.isfinite(value))
 
 
 def _restore_entry(name: str, value: Scalar) -> tuple[str, Any]:
     if name.startswith(_OWN):
         return name.removeprefix(_OWN), value
     if name.startswith(_JSON) and isinstance(value, str):
-        try:
+        with suppress(ValueError):  # somebody named it so himself
             return name.removeprefix(_JSON), json.loads(value)
-        except ValueError:
-            # Somebody named it so himself.
-            return name, value
     return name, value
 
 
@@ -282,19 +265,15 @@ def _read_langmem_fields(row: Row) -> dict[str, object]:
         raise InvalidInput("value", value, "must be an object", "Give the item's value")
     namespace = _read_namespace(row)
     text, parts = _read_content(value)
-    beside = {
-        "namespace": ".".join(namespace),
-        "key": row.text("key"),
-        "kind": value.get("kind"),
-        "updated_at": row.value.get("updated_at"),
-    }
-    kept = {name: part for name, part in (parts | beside).items() if part is not None}
+    key, changed = row.text("key"), row.value.get("updated_at")
+    beside = {"namespace": ".".join(namespace), "key": key, "kind": value.get("kind")}
+    kept = parts | beside | {"updated_at": changed}
     return {
-        "id": "/".join(map(_escape, [*namespace, row.text("key")])),
+        "id": "/".join(map(_escape, [*namespace, key])),
         "text": text,
         "at": row.moment("created_at"),
         "source": "langmem",
-        "metadata": to_scalars(kept),
+        "metadata": to_scalars(_drop_missing(kept)),
     }
 
 
@@ -302,10 +281,14 @@ def _read_namespace(row: Row) -> list[str]:
     """Return the labels: a list in an item, one text with dots in a table."""
     found = row.value.get("namespace", row.value.get("prefix"))
     labels = found.split(".") if isinstance(found, str) else found
-    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+    if not isinstance(labels, list) or not are_strings(labels):
         problem = "must be a list of labels"
         raise InvalidInput("namespace", found, problem, 'Give ["memories", "mara"]')
     return labels
+
+
+def _drop_missing(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _escape(name: str) -> str:
@@ -362,13 +345,9 @@ def read_mem0(path: Path) -> Iterator[source.Readable]:
 
 
 def _read_mem0_fields(row: Row) -> dict[str, object]:
-    role = row.name("role")
-    metadata = row.value.get("metadata")
-    beside = {
-        name: value
-        for name, value in row.value.items()
-        if name not in _READ | _MADE_ANEW and value is not None
-    }
+    role, metadata = row.name("role"), row.value.get("metadata")
+    unread = {name: value for name, value in row.value.items() if name not in _READ | _MADE_ANEW}
+    beside = _drop_missing(unread)
     return {
         "id": row.text("id"),
         "text": row.text("memory"),
@@ -404,10 +383,6 @@ _MEM0_FORM = RowFormat(
     ("results", "memories"), lambda value: "memory" in value, "memory", _read_mem0_fields
 )
 
-_ZEP_LISTS = (
-    *("threads", "sessions", "messages"),
-    *("edges", "facts", "relevant_facts", "episodes"),
-)
 _SESSION = ("thread_id", "session_id", "thread_uuid")
 _IDS = ("uuid", "uuid_")
 _ZEP_READ = {
@@ -477,22 +452,20 @@ def _find_successors(path: Path, ended: Mapping[_Relation, list[datetime]]) -> _
     found: _Successors = {}
     for record in _read_facts(path):
         relation, begins = _relation_of(record.fields), _begin_of(record)
-        if relation[1] and any(_are_close(begins, end) for end in ended.get(relation, ())):
+        ends = ended.get(relation, ())
+        if relation[1] and any(abs(begins - end) <= _SUCCEEDS_WITHIN for end in ends):
             found.setdefault(relation, []).append((begins, str(record.fields["id"])))
     return found
 
 
 def _read_ended(path: Path, successors: _Successors) -> Iterator[source.EndedRecord]:
     for record in _read_facts(path):
-        since = _read_end(record.fields)
+        since, began = _read_end(record.fields), _begin_of(record)
         if since is not None:
-            began = _begin_of(record)
-            following = [
-                (abs(begins - since), name)
-                for begins, name in successors.get(_relation_of(record.fields), ())
-                if began < begins and _are_close(begins, since)
-            ]
-            successor = min(following, default=(None, None))[1]
+            begun = successors.get(_relation_of(record.fields), ())
+            later = [(abs(each - since), name) for each, name in begun if began < each]
+            close = [found for found in later if found[0] <= _SUCCEEDS_WITHIN]
+            successor = min(close, default=(None, None))[1]
             yield source.EndedRecord(record.fields, record.place, since, successor)
 
 
@@ -504,10 +477,6 @@ def _read_facts(path: Path) -> Iterator[source.ImportedRecord]:
 
 def _begin_of(fact: source.ImportedRecord) -> datetime:
     return cast("datetime", fact.fields["at"])
-
-
-def _are_close(one: datetime, other: datetime) -> bool:
-    return abs(one - other) <= _SUCCEEDS_WITHIN
 
 
 def _read_zep_fields(row: Row) -> dict[str, object] | None:
@@ -551,11 +520,11 @@ def _read_metadata(row: Row, *, relation: object = None) -> Mapping[str, object]
     beside = unread | {"relation": relation}
     nested = [row.value.get(name) for name in ("metadata", "attributes")]
     own = {key: value for part in nested if isinstance(part, dict) for key, value in part.items()}
-    return to_scalars({name: value for name, value in (beside | own).items() if value is not None})
+    return to_scalars(_drop_missing(beside | own))
 
 
 _ZEP_FORM = RowFormat(
-    _ZEP_LISTS,
+    ("threads", "sessions", "messages", "edges", "facts", "relevant_facts", "episodes"),
     lambda value: "fact" in value or "content" in value,
     "content or fact",
     _read_zep_fields,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from ekphory.atomic_write import write_aside
+from ekphory.documents.blocks import SkippedPart
 from ekphory.documents.tree import FAILURES_FOLDER
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.importers.source import ImportedRecord, Unreadable, parse_object
@@ -125,11 +126,9 @@ class FailuresFile:
 
     def _leave_others(self, lines: list[str]) -> list[str]:
         """Return the lines that tell of other inputs."""
-        return [line for line in lines if not self._tells_of_source(line)]
-
-    def _tells_of_source(self, line: str) -> bool:
-        row = parse_object(line.encode("utf-8", "surrogateescape"))
-        return row is not None and row.get("input") == self._source
+        rows = [parse_object(line.encode("utf-8", "surrogateescape")) or {} for line in lines]
+        pairs = zip(lines, rows, strict=True)
+        return [line for line, row in pairs if row.get("input") != self._source]
 
     def _forget_mended(self) -> None:
         """Take out what an earlier import refused and this one did not."""
@@ -256,9 +255,12 @@ class Tally:
         """Count a piece that was passed over on purpose."""
         self._left_out[reason] += 1
 
-    def fail(self, unreadable: Unreadable) -> None:
-        """Count and list a place that could not be read."""
-        self.list(describe_unreadable(unreadable))
+    def pass_over(self, found: Unreadable | SkippedPart) -> None:
+        """Count what yields no record; list a place that could not be read."""
+        if isinstance(found, SkippedPart):
+            self.leave_out(found.reason)
+        else:
+            self.list(describe_unreadable(found))
 
     def report(self) -> ImportReport:
         """Return the counts so far."""

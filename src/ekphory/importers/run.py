@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ekphory.capture import clean_records
+from ekphory.documents.blocks import SkippedPart
 from ekphory.documents.tree import is_unread_code
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.importers.chats import read_chatgpt, read_claude
@@ -20,13 +21,7 @@ from ekphory.importers.known import ALL_CHANGEABLE, TEXT_ALONE, KnownRecords, de
 from ekphory.importers.locomo import read_locomo
 from ekphory.importers.memory_products import read_langmem, read_mem0, read_zep
 from ekphory.importers.report import ImportInterrupted, ImportReport, Tally, failures_file
-from ekphory.importers.source import (
-    EndedRecord,
-    ImportedRecord,
-    Readable,
-    Unreadable,
-    WholeText,
-)
+from ekphory.importers.source import EndedRecord, ImportedRecord, Readable, Unreadable, WholeText
 from ekphory.importers.text import read_jsonl, read_text
 from ekphory.scope import SCOPE_FIELDS, Scope
 from ekphory.types import WriteReport
@@ -43,15 +38,10 @@ _READERS: dict[Format, Callable[[Path], Iterator[Readable]]] = {
     "mem0": read_mem0,
     "zep": read_zep,
     "langmem": read_langmem,
-}
-_WHOLE_READERS: dict[Format, Callable[[Path, Callable[[str], None]], Iterator[Readable]]] = {
     "chatgpt": read_chatgpt,
     "claude": read_claude,
     "ekphory": read_export,
 }
-"""Those that tell what they pass over."""
-
-
 _COMPARED: dict[Format, tuple[str, ...]] = dict.fromkeys(
     ("chatgpt", "claude", "locomo", "text"), TEXT_ALONE
 )
@@ -121,7 +111,7 @@ def import_path(
             reads = "pip install 'ekphory[code]' reads them"
             tally.leave_out(f"definitions of source code ({reads})")
         selected = (conversation, memory.scope.project)
-        records = _read_records(source, chosen, selected, tally.leave_out)
+        records = _read_records(source, chosen, selected)
         return _run(_Target(memory, chosen, tally), records, tell)
 
 
@@ -134,23 +124,19 @@ def count_records(path: Path, chosen: Format, conversation: str | None, project:
     """
     count = 0
     with suppress(InvalidInput):
-        for found in _read_records(path, chosen, (conversation, project), lambda _: None):
-            count += not isinstance(found, EndedRecord) or found.successor is None
+        for found in _read_records(path, chosen, (conversation, project)):
+            is_replaced = isinstance(found, EndedRecord) and found.successor is not None
+            count += not (is_replaced or isinstance(found, SkippedPart))
     return count
 
 
 def _read_records(
-    path: Path,
-    chosen: Format,
-    selected: tuple[str | None, str | None],
-    on_left_out: Callable[[str], None],
+    path: Path, chosen: Format, selected: tuple[str | None, str | None]
 ) -> Iterator[Readable]:
     """Read a path in a format; of LoCoMo a conversation for a project."""
     if chosen == "locomo":
         conversation, project = selected
         return read_locomo(path, conversation=conversation, project=project)
-    if chosen in _WHOLE_READERS:
-        return _WHOLE_READERS[chosen](path, on_left_out)
     return _READERS[chosen](path)
 
 
@@ -173,10 +159,8 @@ class _Target:
             return
         if self._chosen in _CHATS:
             cleaned = clean_records([record.fields for record in chunk])
-            chunk = [
-                replace(record, fields=dict(fields))
-                for record, fields in zip(chunk, cleaned, strict=True)
-            ]
+            pairs = zip(chunk, cleaned, strict=True)
+            chunk = [replace(record, fields=dict(fields)) for record, fields in pairs]
         waiting = self._known.take_texts(chunk)
         report = self._add(waiting, self._memory.add_many) if waiting else _NOTHING
         self._known.forget_outdated(waiting, report)
@@ -219,7 +203,7 @@ def _run(target: _Target, records: Iterator[Readable], on_progress: OnProgress) 
     """Write all records and give the report."""
     tally = target.tally
     try:
-        for chunk in _gather_chunks(records, tally.fail):
+        for chunk in _gather_chunks(records, tally):
             # What has ended comes after all others.
             if written := [each for each in chunk if isinstance(each, ImportedRecord)]:
                 target.write(written)
@@ -239,12 +223,10 @@ def _refuse_misfit(scope: Scope, chunk: list[ImportedRecord], report: WriteRepor
     (name,) = fields
     bound = getattr(scope, name) if name in SCOPE_FIELDS else None
     if bound is not None:
-        raise ScopeError(
-            name,
-            chunk[0].fields.get(name),
-            f"no record fits the bound {name}={bound!r} ({len(chunk)} tried); nothing was written",
-            f"Bind no {name}, so that each record keeps its own",
-        )
+        given = chunk[0].fields.get(name)
+        remedy = f"Bind no {name}, so that each record keeps its own"
+        tried = f"no record fits the bound {name}={bound!r} ({len(chunk)} tried)"
+        raise ScopeError(name, given, f"{tried}; nothing was written", remedy)
 
 
 def _count_characters(fields: Mapping[str, object]) -> int:
@@ -254,9 +236,9 @@ def _count_characters(fields: Mapping[str, object]) -> int:
 
 
 def _gather_chunks(
-    records: Iterator[Readable], on_unreadable: Callable[[Unreadable], None]
+    records: Iterator[Readable], tally: Tally
 ) -> Iterator[list[ImportedRecord | EndedRecord]]:
-    """Gather records into chunks, bounded in number and in length of text.
+    """Gather records into chunks, bounded in number and in length of text, and count all else.
 
     The passages of a text are in one, and of each text one alone.
     """
@@ -265,8 +247,8 @@ def _gather_chunks(
     texts: dict[str, WholeText] = {}
     try:
         for record in records:
-            if isinstance(record, Unreadable):
-                on_unreadable(record)
+            if isinstance(record, Unreadable | SkippedPart):
+                tally.pass_over(record)
                 continue
             text = record.part_of if isinstance(record, ImportedRecord) else None
             goes_on = text is not None and texts.get(text.name) is text

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import ijson
 
+from ekphory.documents.blocks import SkippedPart
 from ekphory.errors import InvalidInput
 from ekphory.types import to_utc
 
@@ -92,7 +93,7 @@ class Unreadable:
     content: str = ""
 
 
-Readable: TypeAlias = ImportedRecord | EndedRecord | Unreadable
+Readable: TypeAlias = ImportedRecord | EndedRecord | Unreadable | SkippedPart
 
 
 # JSON read one element at a time, so that an export of gigabytes fits in memory
@@ -231,10 +232,8 @@ class CheckedUtf8(io.RawIOBase):
 
 def describe_encoding_error(name: str, line: int, error: UnicodeDecodeError) -> InvalidInput:
     """Build the error for bytes of `name` that are not UTF-8."""
-    found = error.object[error.start : error.start + 4]
-    return InvalidInput(
-        "path", f"{name}:{line}", f"line {line} is not UTF-8 ({found!r})", "Save the file as UTF-8."
-    )
+    problem = f"line {line} is not UTF-8 ({error.object[error.start : error.start + 4]!r})"
+    return InvalidInput("path", f"{name}:{line}", problem, "Save the file as UTF-8.")
 
 
 def open_exports(path: Path) -> Iterator[tuple[str, io.BufferedReader]]:
@@ -249,15 +248,15 @@ def open_exports(path: Path) -> Iterator[tuple[str, io.BufferedReader]]:
     Raises:
         InvalidInput: The archive is broken, encrypted, or holds no conversations.json.
     """
-    if path.is_dir():
-        for member in conversation_files(path):
-            with member.open("rb") as stream:
-                yield member.name, io.BufferedReader(CheckedUtf8(stream, member.name))
-    elif zipfile.is_zipfile(path) or path.suffix.lower() == ".zip":
-        yield from _open_members(path)
-    else:
-        with path.open("rb") as stream:
-            yield path.name, io.BufferedReader(CheckedUtf8(stream, path.name))
+    if zipfile.is_zipfile(path) or (path.suffix.lower() == ".zip" and not path.is_dir()):
+        for member in _find_members(path):
+            name = f"{path.name}/{member}"
+            with open_member(path, member) as stream:
+                yield name, io.BufferedReader(CheckedUtf8(stream, name))
+        return
+    for file in conversation_files(path) if path.is_dir() else [path]:
+        with file.open("rb") as stream:
+            yield file.name, io.BufferedReader(CheckedUtf8(stream, file.name))
 
 
 def conversation_files(folder: Path) -> list[Path]:
@@ -298,14 +297,6 @@ def stream_member(path: Path, member: str) -> Iterator[tuple[str, object] | Unre
         yield from _number_elements(name, io.BufferedReader(CheckedUtf8(stream, name)), "element")
 
 
-def _open_members(path: Path) -> Iterator[tuple[str, io.BufferedReader]]:
-    with _refuse_bad_archives(path), zipfile.ZipFile(path) as archive:
-        for member in _find_members(archive, path):
-            name = f"{path.name}/{member.filename}"
-            with archive.open(member) as stream:
-                yield name, io.BufferedReader(CheckedUtf8(stream, name))
-
-
 @contextmanager
 def _refuse_bad_archives(path: Path) -> Iterator[None]:
     try:
@@ -315,8 +306,10 @@ def _refuse_bad_archives(path: Path) -> Iterator[None]:
         raise InvalidInput("path", str(path), problem, "Download the export again.") from error
 
 
-def _find_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:
-    files = [member for member in archive.infolist() if not member.is_dir()]
+def _find_members(path: Path) -> list[str]:
+    """List the conversations files of an archive."""
+    with _refuse_bad_archives(path), zipfile.ZipFile(path) as archive:
+        files = [member for member in archive.infolist() if not member.is_dir()]
     members = [member for member in files if CONVERSATIONS.fullmatch(member.filename)]
     if not members:
         held = ", ".join(member.filename for member in files[:5]) or "nothing"
@@ -324,10 +317,9 @@ def _find_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]
         remedy = "Give the archive as ChatGPT or Claude sent it, or the JSON file inside it."
         raise InvalidInput("path", str(path), problem, remedy)
     if any(member.flag_bits & 1 for member in members):
-        raise InvalidInput(
-            "path", str(path), "the archive is encrypted", "Unpack it and give conversations.json."
-        )
-    return sorted(members, key=lambda member: member.filename)
+        remedy = "Unpack it and give conversations.json."
+        raise InvalidInput("path", str(path), "the archive is encrypted", remedy)
+    return sorted(member.filename for member in members)
 
 
 NumberedLines = Iterator[tuple[int, bytes | None]]

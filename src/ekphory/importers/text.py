@@ -50,9 +50,8 @@ def read_json_line(place: str, line: bytes) -> source.ImportedRecord | source.Un
         message = f"not valid JSON: {error.msg} (column {error.colno}). Mend this line."
         return source.Unreadable(place, "line", message, content)
     except (ValueError, RecursionError) as error:
-        return source.Unreadable(
-            place, "line", f"not usable JSON: {error}. Mend this line.", content
-        )
+        message = f"not usable JSON: {error}. Mend this line."
+        return source.Unreadable(place, "line", message, content)
     if not isinstance(parsed, dict):
         message = f"a {type(parsed).__name__} in place of an object. Write {{...}} on each line."
         return source.Unreadable(place, "line", message, content)

@@ -36,6 +36,7 @@ from ekphory.types import MemoryType
 
 # How it is saved: float weights, and the ONNX model in the folder `onnx`.
 
+Formats = Sequence[SavedFormat] | None
 _EXPORTED = (RECORD_FILE, MODEL_FILE, TOKENIZER_FILE, LATE_BOUND_FILE)
 _LOADED_FIRST = (RECORD_FILE, AGENTRANK_FILE)
 """Files of other layouts: a directory with one of them is loaded as that, whatever lies beside."""
@@ -44,11 +45,7 @@ _ANOTHER = "Give another directory"
 
 
 def save_embedder(
-    model: OnnxEmbedder | TorchEmbedder,
-    directory: Path,
-    *,
-    formats: Sequence[SavedFormat] | None,
-    results: Results,
+    model: OnnxEmbedder | TorchEmbedder, directory: Path, *, formats: Formats, results: Results
 ) -> None:
     """Write the model; `Embedder.save_pretrained` says what in which format.
 
@@ -65,18 +62,16 @@ def save_embedder(
             problem = f"holds {name}, which would be loaded instead of what is saved"
             raise InvalidInput("path", str(directory), problem, _ANOTHER)
     (directory / AGENTRANK_FILE).unlink(missing_ok=True)
-    _save(model, directory, formats)
+    if isinstance(model, OnnxEmbedder):
+        _save_exported(model, directory, formats)
+    else:
+        _save_torch(model, directory, formats)
     if "agentrank" in (formats or ()):
         write_agentrank_components(directory)
     _write_card(model, results, directory)
 
 
-def _save(
-    model: OnnxEmbedder | TorchEmbedder, directory: Path, formats: Sequence[SavedFormat] | None
-) -> None:
-    if isinstance(model, OnnxEmbedder):
-        _save_exported(model, directory, formats)
-        return
+def _save_torch(model: TorchEmbedder, directory: Path, formats: Formats) -> None:
     _forget_export(directory)
     model.save(directory)
     if "onnx" in (formats or model.formats):
@@ -97,9 +92,7 @@ def _known_formats(formats: Iterable[SavedFormat]) -> tuple[SavedFormat, ...]:
     return (*given, "transformers") if "agentrank" in given else given
 
 
-def _save_exported(
-    model: OnnxEmbedder, directory: Path, formats: Sequence[SavedFormat] | None
-) -> None:
+def _save_exported(model: OnnxEmbedder, directory: Path, formats: Formats) -> None:
     """Write what is known of a model that was loaded from ONNX: its files, and its float weights.
 
     The weights stand beside the folder it was loaded from, or are unpacked from 8 bits.
@@ -218,16 +211,11 @@ def _write_card(model: OnnxEmbedder | TorchEmbedder, results: Results, directory
     identity, aged = model.identity, "" if model.late_bound is None else _AGED
     record = model.record if isinstance(model, OnnxEmbedder) else None
     licence, source = (record.licence, record.source) if record else ("", "")
-    lines = [
-        f"{key}: {json.dumps(value)}"
-        for key, value in _metadata(identity.name, licence, results).items()
-    ]
+    front = _metadata(identity.name, licence, results).items()
+    metadata = "\n".join(f"{key}: {json.dumps(value)}" for key, value in front)
     template = files("ekphory.models").joinpath("model_card.md").read_text(encoding="utf-8")
-    measured_rows = _table(results)
-    text = template.format(
-        metadata="\n".join(lines), identity=identity, source=source, aged=aged, table=measured_rows
-    )
-    (directory / CARD_FILE).write_text(text, encoding="utf-8")
+    told = {"identity": identity, "source": source, "aged": aged, "table": _table(results)}
+    (directory / CARD_FILE).write_text(template.format(metadata=metadata, **told), encoding="utf-8")
 
 
 def _metadata(name: str, licence: str, results: Results) -> dict[str, Any]:
@@ -237,8 +225,7 @@ def _metadata(name: str, licence: str, results: Results) -> dict[str, Any]:
             "task": {"type": "retrieval", "name": "Agent memory retrieval"},
             "dataset": {"type": dataset.lower().replace(" ", "-"), "name": dataset},
             "metrics": [
-                {"type": metric.lower(), "value": value, "name": metric}
-                for metric, value in row.items()
+                {"type": name.lower(), "value": value, "name": name} for name, value in row.items()
             ],
         }
         for dataset, row in results.items()
@@ -257,12 +244,10 @@ def _metadata(name: str, licence: str, results: Results) -> dict[str, Any]:
 def _table(results: Results) -> str:
     if not results:
         return "None were given when it was saved."
-    rows = [
-        f"| {dataset} | {metric} | {value:.4g} |"
-        for dataset, row in results.items()
-        for metric, value in row.items()
-    ]
-    return "\n".join(["| data | metric | value |", "|---|---|---|", *rows])
+    lines = ["| data | metric | value |", "|---|---|---|"]
+    for dataset, row in results.items():
+        lines += [f"| {dataset} | {metric} | {value:.4g} |" for metric, value in row.items()]
+    return "\n".join(lines)
 
 
 # The embedder.
@@ -346,16 +331,14 @@ class Embedder:
             return self._model.encode(passages)
         parts = self.late_bound
         if parts is None:
-            raise InvalidInput(
-                "days_ago" if days_ago is not None else "memory_type",
-                days_ago if days_ago is not None else memory_type,
-                f"{self.identity.name} knows neither age nor type",
-                "Leave it out, or load a model with both",
-            )
+            problem = f"{self.identity.name} knows neither age nor type"
+            remedy = "Leave it out, or load a model with both"
+            if days_ago is not None:
+                raise InvalidInput("days_ago", days_ago, problem, remedy)
+            raise InvalidInput("memory_type", memory_type, problem, remedy)
         reading = self._model.read(passages)
-        return parts.bound(
-            reading.content, buckets=_age_codes(ages), types=_type_codes(types, ages, reading)
-        )
+        buckets, codes = _age_codes(ages), _type_codes(types, ages, reading)
+        return parts.bound(reading.content, buckets=buckets, types=codes)
 
     def encode_query(self, texts: str | Sequence[str]) -> FloatMatrix:
         """Embed queries, with the model's query prompt; they have no age and no type."""
@@ -375,9 +358,8 @@ class Embedder:
         Raises:
             ModelError: The model has no type head.
         """
-        return late_bound.predict_types(
-            self._require(self.read(_listed(texts)).type_logits, "type head")
-        )
+        logits = self._require(self.read(_listed(texts)).type_logits, "type head")
+        return late_bound.predict_types(logits)
 
     def read(self, texts: Sequence[str]) -> late_bound.PassageReading:
         """Read passages in one pass: what is stored, and what the heads say of them."""
@@ -424,9 +406,8 @@ class Embedder:
 
     def _require(self, given: FloatMatrix | None, part: str) -> FloatMatrix:
         if given is None:
-            raise ModelError(
-                f"{self.identity}: has no {part}. Load a model that was trained with one."
-            )
+            problem = f"{self.identity}: has no {part}"
+            raise ModelError(f"{problem}. Load a model that was trained with one.")
         return given
 
 
@@ -469,9 +450,9 @@ def _type_codes(
     types: Sequence[object], ages: Sequence[object], reading: late_bound.PassageReading
 ) -> late_bound.Codes:
     """Codes of the given types, and of predicted ones where only an age is given."""
-    codes = late_bound.type_codes([str(kind) if kind is not None else "unknown" for kind in types])
     missing = np.array([kind is None for kind in types])
-    codes = np.where(missing, late_bound.NO_TYPE, codes)
+    given = late_bound.type_codes(["unknown" if kind is None else str(kind) for kind in types])
+    codes = np.where(missing, late_bound.NO_TYPE, given)
     if reading.type_logits is not None:
         with_age = np.array([age is not None for age in ages])
         codes = np.where(missing & with_age, np.argmax(reading.type_logits, axis=1), codes)

@@ -13,6 +13,7 @@ import numpy as np
 from ekphory.errors import InvalidInput
 from ekphory.models import loading, reranker
 from ekphory.models.model_record import CalibrationCard
+from ekphory.models.reranker import Judgement, RerankPassage, RerankQuery
 from ekphory.models.torch_embedder import TorchOptions
 from ekphory.types import to_utc
 
@@ -127,7 +128,7 @@ class Reranker:
 
     def score(
         self,
-        query: str | reranker.RerankQuery,
+        query: str | RerankQuery,
         documents: Sequence[reranker.Document],
         *,
         context: Sequence[reranker.Turn] | None = None,
@@ -155,7 +156,7 @@ class Reranker:
 
     def raw_scores(
         self,
-        query: str | reranker.RerankQuery,
+        query: str | RerankQuery,
         documents: Sequence[reranker.Document],
         *,
         context: Sequence[reranker.Turn] | None = None,
@@ -172,7 +173,7 @@ class Reranker:
 
     def rank(
         self,
-        query: str | reranker.RerankQuery,
+        query: str | RerankQuery,
         documents: Sequence[reranker.Document],
         *,
         top_n: int | None = None,
@@ -197,27 +198,21 @@ class Reranker:
         judged = self.judge(asked, reranker.read_documents(documents))
         # Far from 0 the probabilities of different raw scores are equal.
         order = np.lexsort((-judged.raw, -judged.scores))[:top_n]
-        return [
-            RankedDocument(
-                index, float(judged.scores[index]), float(judged.raw[index]), documents[index]
-            )
-            for index in order.tolist()
-        ]
+        scores, raw = judged.scores.tolist(), judged.raw.tolist()
+        return [RankedDocument(n, scores[n], raw[n], documents[n]) for n in order.tolist()]
 
-    def judge(
-        self, query: reranker.RerankQuery, passages: Sequence[reranker.RerankPassage], /
-    ) -> reranker.Judgement:
+    def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
         """Return scores, and beside them what they were made from; of a service the same."""
         return reranker.judge_passages(self._model, query, passages)
 
 
 def _read_query(
-    query: str | reranker.RerankQuery,
+    query: str | RerankQuery,
     context: Sequence[reranker.Turn] | None,
     now: str | datetime | None,
     instruction: str | None,
-) -> reranker.RerankQuery:
-    if isinstance(query, reranker.RerankQuery):
+) -> RerankQuery:
+    if isinstance(query, RerankQuery):
         if context or now is not None or instruction is not None:
             problem = "says itself what is known of it"
             raise InvalidInput("query", query, problem, "Give the question as a text")
@@ -225,4 +220,4 @@ def _read_query(
     if not isinstance(query, str):
         raise InvalidInput("query", query, "must be a string", "Give a question or some words")
     moment = None if now is None else to_utc(now, field="now")
-    return reranker.RerankQuery(query, reranker.read_dialogue(context or ()), moment, instruction)
+    return RerankQuery(query, reranker.read_dialogue(context or ()), moment, instruction)

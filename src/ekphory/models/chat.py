@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
 
 from ekphory import http_service
-from ekphory.errors import InvalidInput
+from ekphory.errors import InvalidInput, ServiceError
 
 # The schema of an answer.
 
@@ -143,15 +143,20 @@ class ChatDialect:
 
     def body(self, request: ChatRequest) -> dict[str, Any]:
         """Return the request's fields, without the model's name."""
-        messages = [
-            {"role": message.role, "content": message.content} for message in request.messages
-        ]
+        messages = [{"role": each.role, "content": each.content} for each in request.messages]
         body: dict[str, Any] = {"messages": messages, self.length_field: request.options.max_tokens}
         if self.temperature == "sent":
             body["temperature"] = request.options.temperature
         if request.schema is None:
             return body
-        return body | self._asking_for_json(messages, request.schema.schema)
+        schema = request.schema.schema
+        if self.json_format == "json_schema":
+            described = {"name": "answer", "schema": schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": described}
+            return body
+        if self.json_format == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        return body | {"messages": _with_schema(messages, schema)}
 
     def after(
         self, refusal: http_service.ServiceRefusal, request: ChatRequest
@@ -169,24 +174,11 @@ class ChatDialect:
             return None
         return replace(self, json_format=_SIMPLER[self.json_format])
 
-    def _asking_for_json(
-        self, messages: list[dict[str, str]], schema: dict[str, Any]
-    ) -> dict[str, Any]:
-        if self.json_format == "json_schema":
-            described = {"name": "answer", "schema": schema, "strict": True}
-            return {"response_format": {"type": "json_schema", "json_schema": described}}
-        asked = {"messages": _with_schema(messages, schema)}
-        if self.json_format == "json_object":
-            return asked | {"response_format": {"type": "json_object"}}
-        return asked
-
 
 def _with_schema(messages: list[dict[str, str]], schema: dict[str, Any]) -> list[dict[str, str]]:
     """Put the schema into the system message, apart from what users and memories say."""
-    rule = (
-        "Answer with one JSON object that follows this JSON schema, and with nothing else:\n"
-        + json.dumps(schema, ensure_ascii=False)
-    )
+    rule = "Answer with one JSON object that follows this JSON schema, and with nothing else:\n"
+    rule += json.dumps(schema, ensure_ascii=False)
     if messages and messages[0]["role"] == "system":
         system = {"role": "system", "content": f"{messages[0]['content']}\n\n{rule}"}
         return [system, *messages[1:]]
@@ -274,9 +266,8 @@ class ChatUsage:
         """Return it with one more answer; a service that names no tokens adds none."""
         said = answer.get("usage") or {}
         read, written = (said.get(f"{each}_tokens") or 0 for each in ("prompt", "completion"))
-        return ChatUsage(
-            self.answers + 1, self.prompt_tokens + read, self.completion_tokens + written
-        )
+        tokens = self.prompt_tokens + read, self.completion_tokens + written
+        return ChatUsage(self.answers + 1, *tokens)
 
 
 class OpenAIChat:
@@ -345,15 +336,14 @@ class OpenAIChat:
         text = self._answer(ChatRequest(messages=messages, options=options, schema=wanted))
         found = find_json_object(text)
         if found is None:
-            raise self._service.error(
-                f"answered no JSON object: {self._service.quote(text)}", _ASK_OTHERWISE
-            )
+            raise self._refuse_answer("answered no JSON object", text)
         breach = wanted.breach(found)
         if breach is not None:
-            raise self._service.error(
-                f"broke the schema of its answer: {self._service.quote(breach)}", _ASK_OTHERWISE
-            )
+            raise self._refuse_answer("broke the schema of its answer", breach)
         return found
+
+    def _refuse_answer(self, problem: str, said: str) -> ServiceError:
+        return self._service.error(f"{problem}: {self._service.quote(said)}", _ASK_OTHERWISE)
 
     def close(self) -> None:
         """Close the connections."""
@@ -389,15 +379,12 @@ class OpenAIChat:
             said = self._service.quote(str(answer))
             raise self._service.error(f"answered no message: {said}") from error
         if refusal:
-            raise self._service.error(
-                f"refused to answer: {self._service.quote(str(refusal))}", _ASK_OTHERWISE
-            )
+            raise self._refuse_answer("refused to answer", str(refusal))
         if ending == "content_filter":
             raise self._service.error("filtered its answer", _ASK_OTHERWISE)
         if ending == "length":
-            raise self._service.error(
-                f"was cut off after {options.max_tokens} tokens", "Allow more max_tokens."
-            )
+            problem = f"was cut off after {options.max_tokens} tokens"
+            raise self._service.error(problem, "Allow more max_tokens.")
         text = strip_thinking(content) if isinstance(content, str) else ""
         if not text:
             raise self._service.error(f"gave an empty answer (finish_reason {ending!r})")

@@ -129,10 +129,8 @@ def check_finite(values: FloatMatrix, *, model: str) -> None:
         ModelError: One is infinite or not a number.
     """
     if not np.isfinite(values).all():
-        raise ModelError(
-            f"{model}: the model gave numbers that are not finite. "
-            "Export the model again, or take another one."
-        )
+        remedy = "Export the model again, or take another one."
+        raise ModelError(f"{model}: the model gave numbers that are not finite. {remedy}")
 
 
 # Groups inputs of like length, so that little is computed for padding.
@@ -170,6 +168,7 @@ def batch_by_length(
 
 Offsets = Sequence[tuple[int, int]]
 """First and past-the-end character of each token, in order."""
+Tokenise = Callable[[str], Offsets]
 
 OVERLAP_SHARE = 8
 """A window shares one in so many of its tokens with the next."""
@@ -178,9 +177,7 @@ _SENTENCE_END = re.compile(r"(?:[.!?…][\"'”’)\]]*\s|[。！？]|\n)\s*")
 _WORD_END = re.compile(r"\s+")
 
 
-def split_into_windows(
-    text: str, *, budget: int, tokenise: Callable[[str], Offsets]
-) -> list[tuple[int, int]]:
+def split_into_windows(text: str, *, budget: int, tokenise: Tokenise) -> list[tuple[int, int]]:
     """Return (start, end) of windows that cover the text, each of at most `budget` tokens.
 
     Windows end after a sentence where one ends in their second half, else between words, else
@@ -203,7 +200,7 @@ def split_into_windows(
 
 
 def split_behind_prefix(
-    text: str, prefix: str, *, room: int, tokenise: Callable[[str], Offsets], joint: int = 0
+    text: str, prefix: str, *, room: int, tokenise: Tokenise, joint: int = 0
 ) -> list[str]:
     """Return windows that cover the text, each behind the prefix, of which half a window is kept.
 
@@ -222,9 +219,7 @@ def split_behind_prefix(
     return [prefix + text[start:end] for start, end in spans]
 
 
-def _look_ahead(
-    text: str, start: int, budget: int, tokenise: Callable[[str], Offsets]
-) -> list[tuple[int, int]]:
+def _look_ahead(text: str, start: int, budget: int, tokenise: Tokenise) -> Offsets:
     """Tokens from `start` on: more than the budget, or all that are left."""
     length = budget * _CHARACTERS_PER_TOKEN
     while True:

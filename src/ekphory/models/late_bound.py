@@ -167,12 +167,11 @@ def type_codes(types: NDArray[np.str_] | Sequence[str]) -> Codes:
         InvalidInput: There is no such type.
     """
     names, places = np.unique(np.asarray(types, np.str_), return_inverse=True)
-    for name in names:
-        if str(name) not in _TYPE_CODES:
+    for name in map(str, names):
+        if name not in _TYPE_CODES:
             remedy = f"Use one of {', '.join(MEMORY_TYPES)}"
-            raise InvalidInput("memory_type", str(name), "must be a type", remedy)
-    codes = np.array([_TYPE_CODES[str(name)] for name in names], np.int64)
-    return codes[places] if len(codes) else np.empty(0, np.int64)
+            raise InvalidInput("memory_type", name, "must be a type", remedy)
+    return np.array([_TYPE_CODES[str(name)] for name in names], np.int64)[places]
 
 
 # The components of an embedder: vectors of age and type, a projection, two heads.
@@ -236,10 +235,8 @@ class EmbedderComponents:
     def late_bound(self) -> LateBoundParts:
         """Return τ = W·age and y = W·type."""
         weight = self.projection.weight.astype(np.float64)
-        return LateBoundParts(
-            np.asarray(self.age @ weight.T, np.float32),
-            np.asarray(self.type @ weight.T, np.float32),
-        )
+        age, kind = (np.asarray(each @ weight.T, np.float32) for each in (self.age, self.type))
+        return LateBoundParts(age, kind)
 
 
 def build_components(tensors: Mapping[str, NDArray[Any]], *, where: Path) -> EmbedderComponents:
@@ -257,25 +254,20 @@ def build_components(tensors: Mapping[str, NDArray[Any]], *, where: Path) -> Emb
     def tensor(name: str, *shape: int) -> Array:
         if name not in tensors or tensors[name].shape != shape:
             found = tensors[name].shape if name in tensors else "nothing"
-            raise ModelError(
-                f"{where}: tensor {name} is {found}, not {shape}. Train or save the model again."
-            )
+            problem = f"{where}: tensor {name} is {found}, not {shape}"
+            raise ModelError(f"{problem}. Train or save the model again.")
         return np.ascontiguousarray(tensors[name], np.float32)
 
     def linear(name: str, outputs: int, inputs: int) -> Linear:
         return Linear(tensor(f"{name}.weight", outputs, inputs), tensor(f"{name}.bias", outputs))
 
     types = len(MEMORY_TYPES)
+    ages, kinds = tensor("age.weight", AGE_BUCKETS, width), tensor("type.weight", types, width)
+    projection = linear("projection", width, width)
+    head = (linear("importance.0", half, width), linear("importance.2", 1, half)) if half else None
     has_types = "memory_type.weight" in tensors
-    return EmbedderComponents(
-        age=tensor("age.weight", AGE_BUCKETS, width),
-        type=tensor("type.weight", types, width),
-        projection=linear("projection", width, width),
-        importance=(linear("importance.0", half, width), linear("importance.2", 1, half))
-        if half
-        else None,
-        memory_type=linear("memory_type", types, width) if has_types else None,
-    )
+    type_head = linear("memory_type", types, width) if has_types else None
+    return EmbedderComponents(ages, kinds, projection, head, type_head)
 
 
 def read_components(directory: Path) -> EmbedderComponents | None:
@@ -298,9 +290,8 @@ def read_components(directory: Path) -> EmbedderComponents | None:
     try:
         return build_components(load_file(path), where=path)
     except (OSError, SafetensorError) as error:
-        raise ModelError(
-            f"{path}: cannot be read as safetensors ({error}). Save the model again."
-        ) from error
+        problem = f"{path}: cannot be read as safetensors ({error})"
+        raise ModelError(f"{problem}. Save the model again.") from error
 
 
 def write_components(components: EmbedderComponents, directory: Path) -> None:

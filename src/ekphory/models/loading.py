@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from ekphory.config import PREFIX, Settings
 from ekphory.errors import InvalidInput
@@ -60,11 +60,9 @@ def find_directory(name: str, *, field: str) -> Path | None:
         return directory
     looks_like_path = name.startswith((".", "~")) or directory.is_absolute() or directory.exists()
     if looks_like_path or not _HUB_ID.fullmatch(name):
-        remedy = (
-            "Give a directory, a hub id like 'owner/model', or 'bundled'; the URL of a service "
-            "begins with http:// or https://."
-        )
-        raise InvalidInput(field, name, "no such model directory", remedy)
+        remedy = "Give a directory, a hub id like 'owner/model', or 'bundled'"
+        url = "the URL of a service begins with http:// or https://."
+        raise InvalidInput(field, name, "no such model directory", f"{remedy}; {url}")
     return None
 
 
@@ -193,21 +191,13 @@ def _check_local(name: str, runtime: Runtime | None, *, bundled: bool) -> None:
         raise InvalidInput("embedder", name, problem, remedy)
     _check_runtime(runtime, Runtime)
     if runtime == "torch" and bundled:
-        raise InvalidInput(
-            "runtime",
-            runtime,
-            "the bundled model comes as ONNX only",
-            "Leave it out, or save the model with save_pretrained(path) and load that path so",
-        )
+        remedy = "Leave it out, or save the model with save_pretrained(path) and load that path so"
+        raise InvalidInput("runtime", runtime, "the bundled model comes as ONNX only", remedy)
 
 
 # Rerankers.
 
-DIALECTS = {
-    dialect.name: dialect
-    for dialect in (services.COHERE, services.JINA, services.TEI, services.MEMOS)
-}
-DEFAULT_PROTOCOL = services.JINA.name
+DEFAULT_PROTOCOL = "jina"
 BUNDLED_PREFIX = "ekphory-rerank-"
 """No hub is asked for a name that begins so."""
 
@@ -265,9 +255,9 @@ def load_reranker(  # noqa: PLR0913  what a service or a local model must be tol
     if not name.lower().startswith(_SCHEMES):
         return load_local_reranker(name, runtime=runtime, options=options)
     settings = services.RerankSettings(model=model, api_key=api_key, scores=scores or "probability")
-    dialect = DIALECTS.get(protocol or DEFAULT_PROTOCOL)
+    dialect = services.DIALECTS.get(protocol or DEFAULT_PROTOCOL)
     if dialect is None:
-        remedy = f"Choose from {', '.join(sorted(DIALECTS))}"
+        remedy = f"Choose from {', '.join(sorted(services.DIALECTS))}"
         raise InvalidInput("protocol", protocol, "must be one that is known", remedy)
     return services.RemoteReranker(name, dialect=dialect, settings=settings)
 
@@ -308,28 +298,20 @@ def load_local_reranker(
 # Chat models.
 
 
-def load_chat(
-    url: str,
-    *,
-    model: str | None,
-    api_key: str | None = None,
-    extra_fields: Mapping[str, Any] | None = None,
-) -> OpenAIChat:
+def load_chat(url: str, *, model: str | None, api_key: str | None = None) -> OpenAIChat:
     """Load a chat model behind an OpenAI-compatible service.
 
     Args:
         url: The endpoint (`…/v1/chat/completions`) or its base (`…/v1`).
         model: Name of the model to ask for.
         api_key: The service's key.
-        extra_fields: Further fields of every request, as in `ChatSettings`.
 
     Raises:
         InvalidInput: The URL is not one, or no model is named.
     """
     if not model:
         raise InvalidInput("model", model, "a chat service needs one", "Name a model")
-    settings = ChatSettings(model=model, api_key=api_key, extra_fields=extra_fields or {})
-    return OpenAIChat(url, settings=settings)
+    return OpenAIChat(url, settings=ChatSettings(model=model, api_key=api_key))
 
 
 # A reranker of one's own whose scores were fitted to be probabilities, and the file of the fit.

@@ -105,10 +105,8 @@ def read_checked(path: Path, sha256: str) -> bytes:
         raise ModelError(f"{path}: cannot be read ({error}). {remedy}") from error
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
-        raise ModelError(
-            f"{path}: {len(content)} bytes with SHA-256 {found[:12]}…, "
-            f"but its record says {sha256[:12]}…. {remedy}"
-        )
+        problem = f"{len(content)} bytes with SHA-256 {found[:12]}…"
+        raise ModelError(f"{path}: {problem}, but its record says {sha256[:12]}…. {remedy}")
     return content
 
 

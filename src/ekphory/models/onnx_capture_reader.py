@@ -32,12 +32,11 @@ from ekphory.models.captures import (
     MessageReading,
     TextSpan,
 )
-from ekphory.models.embedder import batch_by_length, replace_lone_surrogates
+from ekphory.models.embedder import Offsets, batch_by_length, replace_lone_surrogates
 from ekphory.models.onnx_change_reader import softmax
 from ekphory.models.onnx_reranker import PairTokens, copy_plain, find_special_token
 from ekphory.models.onnx_session import TOKENS_PER_RUN
 from ekphory.models.shared_layers import LOGITS, TAGS, UpperModel
-from ekphory.threads import Workers
 
 LAYOUT_NAME = "ekphory-capture-1"
 RECORD_KIND = "capture reader"
@@ -59,6 +58,8 @@ OUTCOMES = 2 + len(MESSAGE_CLASSES)
 """Nothing, steers, and the classes."""
 KINDS = OUTCOMES + MOST_REACHED + 1
 TAG_COUNT = 1 + 2 * len(SPAN_KINDS)
+Shares = NDArray[np.float64]
+"""Of each token, how much of it is of each tag; shape (tokens, tags)."""
 
 
 OPENING = (
@@ -83,7 +84,7 @@ class Window:
     place: int
     tokens: PairTokens
     begins: int
-    offsets: Sequence[tuple[int, int]]
+    offsets: Offsets
 
 
 class CaptureLayout:
@@ -103,13 +104,10 @@ class CaptureLayout:
     def _windows_of(self, place: int, messages: Sequence[DialogueMessage]) -> Iterator[Window]:
         before = messages[max(0, place - MOST_REACHED) : place] or OPENING
         room = TOKENS_BEFORE[len(TOKENS_BEFORE) - len(before) :]
-        context = [
-            token
-            for message, most in zip(before, room, strict=True)
-            for token in self._encode(f"{message.told_by}: {message.text[-most * 20 :]}").ids[
-                -most:
-            ]
-        ]
+        context: list[int] = []
+        for earlier, most in zip(before, room, strict=True):
+            said = f"{earlier.told_by}: {earlier.text[-most * 20 :]}"
+            context += self._encode(said).ids[-most:]
         first = [self._start, *context, self._end]
         message = messages[place]
         speaker = self._encode(f"{message.told_by}:").ids
@@ -118,12 +116,9 @@ class CaptureLayout:
         for start in starts[:MOST_WINDOWS]:
             ids = encoded.ids[start : start + WINDOW]
             second = [*speaker, *ids, self._end]
-            yield Window(
-                place,
-                PairTokens(first + second, [0] * len(first) + [1] * len(second)),
-                len(first) + len(speaker),
-                encoded.offsets[start : start + WINDOW],
-            )
+            tokens = PairTokens(first + second, [0] * len(first) + [1] * len(second))
+            offsets = encoded.offsets[start : start + WINDOW]
+            yield Window(place, tokens, len(first) + len(speaker), offsets)
 
     def _encode(self, text: str) -> Any:  # noqa: ANN401  tokenizers' Encoding
         return self._tokenizer.encode(replace_lone_surrogates(text), add_special_tokens=False)
@@ -137,7 +132,7 @@ class OnnxCaptureReader:
         least: As its record says.
     """
 
-    def __init__(self, directory: Path, *, threads: int = 1) -> None:
+    def __init__(self, directory: Path) -> None:
         """Load the model and the layers that it shares.
 
         Raises:
@@ -149,10 +144,6 @@ class OnnxCaptureReader:
         self.name = self._upper.name
         self.least = float(self._upper.record["least"])
         self._layout = CaptureLayout(self._upper.tokenizer)
-        self._workers = Workers(threads)
-
-    def __repr__(self) -> str:
-        return f"OnnxCaptureReader({self.name!r})"
 
     def read(self, messages: Sequence[DialogueMessage], *, since: int = 0) -> list[MessageReading]:
         """Read messages in their order; those before `since` are context alone."""
@@ -160,28 +151,21 @@ class OnnxCaptureReader:
         logits = np.empty((len(windows), KINDS), np.float32)
         tags: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(windows)
 
-        def run(batch: list[int]) -> None:
+        lengths = [len(window.tokens) for window in windows]
+        for batch in batch_by_length(lengths, most_tokens=TOKENS_PER_RUN):
             found = self._upper.run([LOGITS, TAGS], [windows[place].tokens for place in batch])
             logits[batch] = found[0]
             for place, each in zip(batch, found[1], strict=True):
                 window = windows[place]
                 tags[place] = each[window.begins : window.begins + len(window.offsets)]
-
-        lengths = [len(window.tokens) for window in windows]
-        threads = self._workers.threads
-        self._workers.map(
-            run, batch_by_length(lengths, most_tokens=TOKENS_PER_RUN, threads=threads)
-        )
         outcomes = softmax(self._upper.scaled(logits[:, :OUTCOMES]))
         by_place: dict[int, list[int]] = defaultdict(list)
         for number, window in enumerate(windows):
             by_place[window.place].append(number)
         readings = []
         for place, its_own in by_place.items():
-            spans = find_spans(
-                messages[place].text,
-                [(windows[number].offsets, tags[number]) for number in its_own],
-            )
+            marked = [(windows[number].offsets, tags[number]) for number in its_own]
+            spans = find_spans(messages[place].text, marked)
             # Of several windows the one counts that holds most.
             best = min(its_own, key=lambda number: outcomes[number, 0])
             nothing, steers, *classes = outcomes[best].tolist()
@@ -198,7 +182,7 @@ def _count_needed(logits: NDArray[np.float32]) -> int:
 
 
 def find_spans(
-    text: str, windows: Sequence[tuple[Sequence[tuple[int, int]], NDArray[np.float32]]]
+    text: str, windows: Sequence[tuple[Offsets, NDArray[np.float32]]]
 ) -> tuple[TextSpan, ...]:
     """Return the spans of a text from the logits of its tokens, whole words of it.
 
@@ -228,9 +212,7 @@ def _overlap(one: TextSpan, other: TextSpan) -> bool:
     return one.start < other.end and other.start < one.end
 
 
-def _shaped_spans(
-    text: str, offsets: Sequence[tuple[int, int]], shares: NDArray[np.float64]
-) -> Iterator[TextSpan]:
+def _shaped_spans(text: str, offsets: Offsets, shares: Shares) -> Iterator[TextSpan]:
     """Yield what looks like a name or an identifier, and that the model holds for possible.
 
     The model reads small letters only, so the shape of a word is what it does not know.
@@ -266,9 +248,7 @@ _SHAPES = re.compile(
 _POSSESSIVE = ("'s", "’s")
 
 
-def _spans_of(
-    text: str, offsets: Sequence[tuple[int, int]], shares: NDArray[np.float64]
-) -> Iterator[TextSpan]:
+def _spans_of(text: str, offsets: Offsets, shares: Shares) -> Iterator[TextSpan]:
     said = shares.argmax(axis=1)
     place = 0
     while place < len(offsets):
@@ -287,7 +267,7 @@ def _spans_of(
         place = last
 
 
-def _same_word(offsets: Sequence[tuple[int, int]], place: int) -> bool:
+def _same_word(offsets: Offsets, place: int) -> bool:
     return offsets[place][0] == offsets[place - 1][1] and offsets[place][0] != offsets[place][1]
 
 

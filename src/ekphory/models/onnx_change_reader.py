@@ -84,7 +84,7 @@ class OnnxChangeReader:
         thresholds: As its record says.
     """
 
-    def __init__(self, directory: Path, *, threads: int = 1) -> None:
+    def __init__(self, directory: Path) -> None:
         """Load the model and the layers that it shares.
 
         Raises:
@@ -96,17 +96,13 @@ class OnnxChangeReader:
         self.name = self._upper.name
         self.thresholds = ChangeThresholds(**self._upper.record["thresholds"])
         self._layout = StatementLayout(self._upper.tokenizer)
-        self._workers = Workers(threads)
-
-    def __repr__(self) -> str:
-        return f"OnnxChangeReader({self.name!r})"
+        self._workers = Workers(1)
 
     def read(self, pairs: Sequence[StatementPair]) -> NDArray[np.float32]:
         """Return the probability of each kind, shape (pairs, kinds)."""
         logits = np.empty((len(pairs), len(CHANGE_KINDS)), np.float32)
         BatchedRun(self._workers, self._layout.pairs, self._run).fill(logits, pairs)
-        scaled = softmax(self._upper.scaled(logits))
-        return np.asarray(scaled, np.float32)
+        return np.asarray(softmax(self._upper.scaled(logits)), np.float32)
 
     def _run(self, tokens: Sequence[PairTokens]) -> NDArray[np.float32]:
         return self._upper.run([LOGITS], tokens)[0]

@@ -13,15 +13,8 @@ from tokenizers import Encoding
 
 from ekphory.models import embedder
 from ekphory.models.late_bound import LateBoundParts, PassageReading
-from ekphory.models.model_record import (
-    LATE_BOUND_FILE,
-    MODEL_FILE,
-    TOKENIZER_FILE,
-    ModelRecord,
-    read_checked,
-    read_record,
-)
-from ekphory.models.onnx_session import BatchedRun, OnnxSession, load_tokenizer
+from ekphory.models.model_record import LATE_BOUND_FILE, ModelRecord, read_checked, read_record
+from ekphory.models.onnx_session import BatchedRun, load_session, load_tokenizer
 from ekphory.threads import ForkSafeLock, Workers, count_usable_cores
 from ekphory.types import MEMORY_TYPES
 
@@ -57,9 +50,8 @@ class OnnxEmbedder:
         folder = self.directory = Path(directory)
         record = self.record = read_record(folder)
         self.identity = embedder.EmbedderIdentity(record.name, record.revision, record.dimension)
-        self._tokenizer = load_tokenizer(folder / TOKENIZER_FILE, record.files[TOKENIZER_FILE])
-        model = read_checked(folder / MODEL_FILE, record.files[MODEL_FILE])
-        self._session = OnnxSession(model, name=str(directory))
+        self._tokenizer = load_tokenizer(folder, record.files)
+        self._session = load_session(folder, record.files)
         self.late_bound = _load_late_bound(folder, record)
         self._vector = {"embedding" if record.normalise else "pooled": record.dimension}
         self._workers = Workers(threads or count_usable_cores())
@@ -93,19 +85,13 @@ class OnnxEmbedder:
         ends = np.cumsum(list(widths.values()))[:-1]
         content, *others = np.split(joined, ends, axis=1)
         said = dict(zip(list(widths)[1:], others, strict=True))
-        importance = said.get("importance")
-        return PassageReading(
-            np.ascontiguousarray(content),
-            None if importance is None else importance[:, 0],
-            said.get("memory_type"),
-        )
+        importance = said["importance"][:, 0] if "importance" in said else None
+        return PassageReading(np.ascontiguousarray(content), importance, said.get("memory_type"))
 
     def encode_query(self, texts: Sequence[str]) -> embedder.FloatMatrix:
         """Embed queries; the vectors of the last ones are kept and not computed again."""
-        prompt, wanted = self.record.query_prompt, self._vector
-        return self._queries.encode(
-            texts, missing=lambda unknown: self._encode(unknown, prompt, wanted)
-        )
+        encode = partial(self._encode, prompt=self.record.query_prompt, widths=self._vector)
+        return self._queries.encode(texts, missing=encode)
 
     def windows(self, text: str, *, prefix: str = "") -> list[str]:
         """Split `prefix + text` into overlapping pieces that fit the model.
@@ -116,15 +102,13 @@ class OnnxEmbedder:
         room = self.record.max_tokens - self._special_tokens
         if _surely_fits(self.record.passage_prompt + prefix + text, prefix, room=room):
             return [prefix + text]
-        room -= len(self._offsets(self.record.passage_prompt))
-        return embedder.split_behind_prefix(
-            text, prefix, room=room, tokenise=self._offsets, joint=1
-        )
+        tokenise = self._offsets
+        room -= len(tokenise(self.record.passage_prompt))
+        return embedder.split_behind_prefix(text, prefix, room=room, tokenise=tokenise, joint=1)
 
     def _offsets(self, text: str) -> embedder.Offsets:
-        return self._tokenizer.encode(
-            embedder.replace_lone_surrogates(text), add_special_tokens=False
-        ).offsets
+        whole = embedder.replace_lone_surrogates(text)
+        return self._tokenizer.encode(whole, add_special_tokens=False).offsets
 
     def _encode(
         self, texts: Sequence[str], prompt: str, widths: Mapping[str, int]
@@ -186,7 +170,5 @@ def _truncated(encoding: Encoding, most_tokens: int) -> list[int]:
     ids = encoding.ids
     if len(ids) <= most_tokens:
         return ids
-    ending = next(
-        i for i, special in enumerate(reversed(encoding.special_tokens_mask)) if not special
-    )
+    ending = encoding.special_tokens_mask[::-1].index(0)
     return ids[: most_tokens - ending] + ids[len(ids) - ending :]

@@ -84,10 +84,8 @@ class SentenceLayout:
 
 def read_window(directory: Path) -> int:
     """Return the longest input in tokens; sentence-transformers writes it to one of two files."""
-    given = (
-        _optional_json(directory / _WINDOW_FILE).get("max_seq_length"),
-        _optional_json(directory / "tokenizer_config.json").get("model_max_length"),
-    )
+    own = _optional_json(directory / _WINDOW_FILE).get("max_seq_length")
+    given = own, _optional_json(directory / "tokenizer_config.json").get("model_max_length")
     numbers = (window for window in given if isinstance(window, int | float))
     return next((int(each) for each in numbers if each < _NO_WINDOW), DEFAULT_MAX_TOKENS)
 
@@ -95,51 +93,40 @@ def read_window(directory: Path) -> int:
 def read_prompts(directory: Path) -> Prompts:
     """Read the prompts that the directory names; empty ones where it names none."""
     named = _optional_json(directory / _PROMPTS_FILE).get("prompts") or {}
-    return Prompts(
-        query=named.get("query") or "",
-        passage=next(filter(None, map(named.get, _PASSAGE_PROMPTS)), ""),
-    )
+    passage = next(filter(None, map(named.get, _PASSAGE_PROMPTS)), "")
+    return Prompts(query=named.get("query") or "", passage=passage)
 
 
 def write_sentence_layout(layout: SentenceLayout, directory: Path) -> None:
     """Write the files; the same layout gives the same bytes."""
-    size = len(layout.projection.bias)
+    size, kinds = len(layout.projection.bias), "sentence_transformers.models"
+    prompts = {"query": layout.prompts.query, "document": layout.prompts.passage}
+    similarity = {"similarity_fn_name": "cosine"}
+    identity = {"bias": True, "activation_function": "torch.nn.modules.linear.Identity"}
     contents: dict[str, Any] = {
         _MODULES_FILE: [
-            {
-                "idx": number,
-                "name": str(number),
-                "path": folder,
-                "type": f"sentence_transformers.models.{kind}",
-            }
+            {"idx": number, "name": str(number), "path": folder, "type": f"{kinds}.{kind}"}
             for number, (kind, folder) in enumerate(_MODULES.items())
         ],
-        _PROMPTS_FILE: {
-            "prompts": {"query": layout.prompts.query, "document": layout.prompts.passage},
-            "default_prompt_name": None,
-            "similarity_fn_name": "cosine",
-        },
+        _PROMPTS_FILE: {"prompts": prompts, "default_prompt_name": None, **similarity},
         _WINDOW_FILE: {"max_seq_length": layout.max_tokens, "do_lower_case": False},
         _POOLING_FILE: {"word_embedding_dimension": size, "pooling_mode_mean_tokens": True},
-        "2_Dense/config.json": {
-            "in_features": size,
-            "out_features": size,
-            "bias": True,
-            "activation_function": "torch.nn.modules.linear.Identity",
-        },
+        "2_Dense/config.json": {"in_features": size, "out_features": size, **identity},
     }
     for folder in _MODULES.values():
         (directory / folder).mkdir(exist_ok=True)
-    for name, content in contents.items():
-        (directory / name).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
+    _write_json(contents, directory)
     save_file(_dense_tensors(layout.projection), directory / _DENSE_FILE)
 
 
+def _write_json(contents: Mapping[str, Any], directory: Path) -> None:
+    for name, content in contents.items():
+        (directory / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
 def _dense_tensors(projection: Linear) -> dict[str, Any]:
-    return {
-        "linear.weight": np.ascontiguousarray(projection.weight),
-        "linear.bias": np.ascontiguousarray(projection.bias),
-    }
+    tensors = {"linear.weight": projection.weight, "linear.bias": projection.bias}
+    return {name: np.ascontiguousarray(value) for name, value in tensors.items()}
 
 
 def _optional_json(path: Path) -> dict[str, Any]:
@@ -181,18 +168,13 @@ def load_export_source(directory: Path) -> tuple[onnx_graph.EncoderWeights, Expo
         )
     weights = onnx_graph.load_encoder_weights(directory)
     _check_modules(directory, weights)
-    max_tokens = min(read_window(directory), len(weights.positions))
+    most = min(read_window(directory), len(weights.positions))
     path = directory / TOKENIZER_FILE
     if not path.is_file():
         raise ModelError(f"{path}: no such file. Save the model with a fast tokenizer.")
-    parts = ExportParts(
-        components=weights.components,
-        dimension=weights.words.shape[1],
-        tokenizer=Tokenizer.from_file(str(path)),
-        max_tokens=max_tokens,
-        prompts=read_prompts(directory),
-    )
-    return replace(weights, positions=weights.positions[:max_tokens]), parts
+    tokenizer, width = Tokenizer.from_file(str(path)), weights.words.shape[1]
+    parts = ExportParts(weights.components, width, tokenizer, most, read_prompts(directory))
+    return replace(weights, positions=weights.positions[:most]), parts
 
 
 def _check_modules(directory: Path, weights: onnx_graph.EncoderWeights) -> None:
@@ -207,21 +189,15 @@ def _check_modules(directory: Path, weights: onnx_graph.EncoderWeights) -> None:
         raise ModelError(f"{directory}: module {sorted(unknown)} cannot be exported.")
     if "Dense" in kinds and weights.components is None:
         raise ModelError(f"{directory}: a Dense module without components cannot be exported.")
-    if weights.components is not None:
-        _check_projection(directory / _DENSE_FILE, weights.components)
-
-
-def _check_projection(path: Path, components: EmbedderComponents) -> None:
-    """Refuse components that sentence-transformers would not agree with."""
-    if not path.is_file():
+    path = directory / _DENSE_FILE
+    if weights.components is None or not path.is_file():
         return
     found = load_file(path)
-    for name, value in _dense_tensors(components.projection).items():
+    for name, value in _dense_tensors(weights.components.projection).items():
+        # sentence-transformers would not agree with such components.
         if name not in found or not np.array_equal(found[name], value):
-            raise ModelError(
-                f"{path}: {name} is not the projection of the components beside it. "
-                "Save the model again."
-            )
+            problem = f"{path}: {name} is not the projection of the components beside it"
+            raise ModelError(f"{problem}. Save the model again.")
 
 
 # The export itself.
@@ -377,9 +353,8 @@ class GraphReader:
 
     def dense_layers(self) -> list[Linear]:
         """Read the layers that are computed in float, in the order in which they were written."""
-        return [
-            Linear(self._stored(node.input[1]), self._value(node, 2)) for node in self._of("Gemm")
-        ]
+        nodes = self._of("Gemm")
+        return [Linear(self._stored(node.input[1]), self._value(node, 2)) for node in nodes]
 
     def _of(self, operator: str) -> Iterator[NodeProto]:
         return (node for node in self._nodes if node.op_type == operator)
@@ -441,30 +416,24 @@ def write_encoder(found: UnpackedEncoder, target: Path) -> None:
     """Write `model.safetensors`, `config.json` and `tokenizer_config.json` of a `BertModel`."""
     contiguous = {name: np.ascontiguousarray(value) for name, value in found.tensors.items()}
     save_file(contiguous, target / "model.safetensors", metadata={"format": "pt"})
-    contents = {
-        "config.json": _config(found),
-        "tokenizer_config.json": {"tokenizer_class": "BertTokenizerFast"},
-    }
-    for name, content in contents.items():
-        (target / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    tokenizer = {"tokenizer_class": "BertTokenizerFast"}
+    _write_json({"config.json": _config(found), "tokenizer_config.json": tokenizer}, target)
 
 
 def _config(found: UnpackedEncoder) -> dict[str, Any]:
-    words = found.tensors["embeddings.word_embeddings.weight"]
+    vocabulary, width = found.tensors["embeddings.word_embeddings.weight"].shape
     return {
         "architectures": ["BertModel"],
         "model_type": "bert",
         "hidden_act": "gelu",
-        "hidden_size": words.shape[1],
+        "hidden_size": width,
         "intermediate_size": found.tensors["encoder.layer.0.intermediate.dense.bias"].shape[0],
         "layer_norm_eps": 1e-12,
         "max_position_embeddings": POSITIONS,
         "num_attention_heads": found.heads,
-        "num_hidden_layers": sum(
-            name.endswith("attention.self.query.bias") for name in found.tensors
-        ),
+        "num_hidden_layers": sum(name.endswith("self.query.bias") for name in found.tensors),
         "type_vocab_size": 2,
-        "vocab_size": words.shape[0],
+        "vocab_size": vocabulary,
         "pad_token_id": 0,
     }
 
@@ -498,9 +467,6 @@ def unpack_embedder(source: Path, target: Path) -> None:
     write_encoder(encoder, target)
     write_components(components, target)
     (target / TOKENIZER_FILE).write_bytes((source / TOKENIZER_FILE).read_bytes())
-    layout = SentenceLayout(
-        projection=components.projection,
-        max_tokens=encoder.positions,
-        prompts=Prompts(query=record.query_prompt, passage=record.passage_prompt),
-    )
+    prompts = Prompts(query=record.query_prompt, passage=record.passage_prompt)
+    layout = SentenceLayout(projection=projection, max_tokens=encoder.positions, prompts=prompts)
     write_sentence_layout(layout, target)

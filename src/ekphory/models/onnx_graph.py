@@ -85,14 +85,10 @@ class GraphBuilder:
         given: Sequence[ValueInfoProto] = (),
     ) -> ModelProto:
         """Finish: a model whose inputs are int64 (batch, tokens), and others that are `given`."""
-        taken = [
-            *given,
-            *(
-                helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
-                for name in inputs
-            ),
-        ]
-        graph = helper.make_graph(self._nodes, "encoder", taken, list(outputs), self._constants)
+        shape = ["batch", "tokens"]
+        own = [helper.make_tensor_value_info(name, TensorProto.INT64, shape) for name in inputs]
+        taken, held = [*given, *own], self._constants
+        graph = helper.make_graph(self._nodes, "encoder", taken, list(outputs), held)
         opsets = [helper.make_opsetid("", ONNX_OPSET), helper.make_opsetid(MICROSOFT, 1)]
         return helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="ekphory"
@@ -179,16 +175,12 @@ def load_encoder_weights(directory: Path) -> EncoderWeights:
     path = directory / "model.safetensors"
     if not path.is_file():
         raise ModelError(f"{path}: no such file. Give a directory that holds model.safetensors.")
-    tensors = {
-        name.removeprefix("bert."): np.ascontiguousarray(value, dtype=np.float32)
-        for name, value in load_file(path).items()
-    }
+    named = {name.removeprefix("bert."): value for name, value in load_file(path).items()}
+    tensors = {name: np.ascontiguousarray(value, np.float32) for name, value in named.items()}
     components, hidden = read_components(directory), int(config["hidden_size"])
     if components is not None and components.dimension != hidden:
-        raise ModelError(
-            f"{directory}: components for {components.dimension} channels beside an encoder of "
-            f"{hidden}. Save the model again."
-        )
+        problem = f"components for {components.dimension} channels beside an encoder of {hidden}"
+        raise ModelError(f"{directory}: {problem}. Save the model again.")
     prefix, numbers = "embeddings", range(int(config["num_hidden_layers"]))
     try:
         token_type = tensors[f"{prefix}.token_type_embeddings.weight"][0]
@@ -202,9 +194,8 @@ def load_encoder_weights(directory: Path) -> EncoderWeights:
             components=components,
         )
     except KeyError as error:
-        raise ModelError(
-            f"{path}: tensor {error} is missing. Only BERT-like encoders can be exported."
-        ) from error
+        remedy = "Only BERT-like encoders can be exported."
+        raise ModelError(f"{path}: tensor {error} is missing. {remedy}") from error
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -226,22 +217,17 @@ def _read_config(path: Path) -> dict[str, Any]:
     config = read_json(path)
     for field, wanted in (("model_type", "bert"), ("hidden_act", "gelu")):
         if config.get(field) != wanted:
-            raise ModelError(
-                f"{path}: {field}={config.get(field)!r} cannot be exported. "
-                f"Only {field}={wanted!r} is known."
-            )
+            problem = f"{path}: {field}={config.get(field)!r} cannot be exported"
+            raise ModelError(f"{problem}. Only {field}={wanted!r} is known.")
     return config
 
 
 def _layer(tensors: Mapping[str, Array], prefix: str) -> LayerWeights:
-    parts = [
-        _projection(tensors, f"{prefix}.attention.self.{n}") for n in ("query", "key", "value")
-    ]
+    names = (f"{prefix}.attention.self.{name}" for name in ("query", "key", "value"))
+    parts = [_projection(tensors, name) for name in names]
+    weight = np.concatenate([part.weight for part in parts], axis=1)
     return LayerWeights(
-        query_key_value=Projection(
-            np.concatenate([part.weight for part in parts], axis=1),
-            np.concatenate([part.bias for part in parts]),
-        ),
+        query_key_value=Projection(weight, np.concatenate([part.bias for part in parts])),
         attention_output=_projection(tensors, f"{prefix}.attention.output.dense"),
         attention_norm=_normalisation(tensors, f"{prefix}.attention.output.LayerNorm"),
         inner=_projection(tensors, f"{prefix}.intermediate.dense"),
@@ -352,9 +338,8 @@ class EncoderWriter:
         for number, layer in enumerate(self.weights.layers):
             attended = self._attend(number, layer, hidden)
             hidden = self._add_and_normalise(attended, hidden, layer.attention_norm)
-            hidden = self._add_and_normalise(
-                self._feed_forward(number, layer, hidden), hidden, layer.outer_norm
-            )
+            fed = self._feed_forward(number, layer, hidden)
+            hidden = self._add_and_normalise(fed, hidden, layer.outer_norm)
         return hidden
 
     def words(self) -> str:
@@ -371,9 +356,8 @@ class EncoderWriter:
         axis = graph.constant(np.array([1]))
         row = graph.node("Unsqueeze", [counted, axis])
         total = graph.node("Squeeze", [graph.node("MatMul", [row, hidden]), axis])
-        return graph.node(
-            "Div", [total, graph.node("ReduceSum", [counted, axis], attributes={"keepdims": 1})]
-        )
+        count = graph.node("ReduceSum", [counted, axis], attributes={"keepdims": 1})
+        return graph.node("Div", [total, count])
 
     def linear(self, tensor: str, layer: Linear) -> str:
         """Write a dense layer in float over rows of shape (batch, inputs)."""
@@ -391,21 +375,15 @@ class EncoderWriter:
 
     def _attend(self, number: int, layer: LayerWeights, hidden: str) -> str:
         width = self.weights.words.shape[1]
-        joined = self._project(
-            Activation(hidden, Site(number, "query_key_value")), layer.query_key_value
-        )
+        entry = Activation(hidden, Site(number, "query_key_value"))
+        joined = self._project(entry, layer.query_key_value)
         sizes = self.graph.constant(np.array([width] * 3))
         parts = self.graph.nodes("Split", [joined, sizes], outputs=3, attributes={"axis": 2})
         # "" leaves out the optional bias: the projection has added it
-        heads = self.graph.node(
-            "MultiHeadAttention",
-            [*parts, "", self.mask],
-            domain=MICROSOFT,
-            attributes={"num_heads": self.weights.heads},
-        )
-        return self._project(
-            Activation(heads, Site(number, "attention_output")), layer.attention_output
-        )
+        inputs, counted = [*parts, "", self.mask], {"num_heads": self.weights.heads}
+        heads = self.graph.node("MultiHeadAttention", inputs, domain=MICROSOFT, attributes=counted)
+        attended = Activation(heads, Site(number, "attention_output"))
+        return self._project(attended, layer.attention_output)
 
     def _feed_forward(self, number: int, layer: LayerWeights, hidden: str) -> str:
         entry = Activation(hidden, Site(number, "inner"))
@@ -417,10 +395,8 @@ class EncoderWriter:
             raised = self.arithmetic.project(self.graph, entry, prepared, inner)
             active = self.graph.node("Gelu", [raised])
             bias = layer.outer.bias if not total else np.zeros_like(layer.outer.bias)
-            part = self._project(
-                Activation(active, Site(number, "outer"), channels),
-                Projection(layer.outer.weight[channels], bias),
-            )
+            outer = Projection(layer.outer.weight[channels], bias)
+            part = self._project(Activation(active, Site(number, "outer"), channels), outer)
             total = self.graph.node("Add", [total, part]) if total else part
         return total
 
@@ -432,11 +408,8 @@ class EncoderWriter:
         # on CPU the fused SkipLayerNormalization is several times slower than these two
         total = self.graph.node("Add", [left, right])
         scale, shift = self.graph.constant(norm.scale), self.graph.constant(norm.shift)
-        return self.graph.node(
-            "LayerNormalization",
-            [total, scale, shift],
-            attributes={"axis": -1, "epsilon": self.weights.epsilon},
-        )
+        settings = {"axis": -1, "epsilon": self.weights.epsilon}
+        return self.graph.node("LayerNormalization", [total, scale, shift], attributes=settings)
 
 
 class _EmbedderWriter(EncoderWriter):
@@ -445,16 +418,13 @@ class _EmbedderWriter(EncoderWriter):
         self.graph.name_output(pooled, "pooled")
         components = self.weights.components
         parts = {} if components is None else self._parts(pooled, components)
-        embedding = self.graph.node(
-            "LpNormalization", [parts.get("content", pooled)], attributes={"axis": 1, "p": 2}
-        )
+        content = parts.get("content", pooled)
+        embedding = self.graph.node("LpNormalization", [content], attributes={"axis": 1, "p": 2})
         for name, tensor in {"embedding": embedding, **parts}.items():
             self.graph.name_output(tensor, name)
         row: list[str | int | None] = ["batch", self.weights.words.shape[1]]
-        shapes: dict[str, list[str | int | None]] = {
-            "importance": ["batch"],
-            "memory_type": ["batch", len(MEMORY_TYPES)],
-        }
+        shapes: dict[str, list[str | int | None]] = {"importance": ["batch"]}
+        shapes["memory_type"] = ["batch", len(MEMORY_TYPES)]
         names = ("embedding", "pooled", *parts)
         return self.graph.model([float_output(name, shapes.get(name, row)) for name in names])
 

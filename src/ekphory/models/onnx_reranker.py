@@ -19,14 +19,8 @@ from ekphory.models.embedder import (
     list_distinct_words,
     replace_lone_surrogates,
 )
-from ekphory.models.model_record import (
-    LAYOUT_NAME,
-    MODEL_FILE,
-    TOKENIZER_FILE,
-    read_checked,
-    read_reranker_record,
-)
-from ekphory.models.onnx_session import BatchedRun, OnnxSession, load_tokenizer
+from ekphory.models.model_record import LAYOUT_NAME, read_reranker_record
+from ekphory.models.onnx_session import BatchedRun, load_session, load_tokenizer
 from ekphory.models.reranker import (
     UNCALIBRATED,
     Judgement,
@@ -119,11 +113,9 @@ class CrossEncoderLayout:
 
     def pair(self, query: QueryTokens, passage: RerankPassage) -> PairTokens:
         """Tokenise a passage's side, and put the question's before it."""
-        parts = [
-            self._target(passage, query.words),
-            self._ending(passage.before or "", self._most_before),
-            self._beginning(passage.after or "", self._most_after),
-        ]
+        before = self._ending(passage.before or "", self._most_before)
+        after = self._beginning(passage.after or "", self._most_after)
+        parts = [self._target(passage, query.words), before, after]
         while len(parts) > 1 and not parts[-1]:
             parts.pop()
         tail = [token for part in parts for token in (*part, self._end)]
@@ -146,9 +138,8 @@ class CrossEncoderLayout:
     def _target(self, passage: RerankPassage, words: frozenset[str]) -> list[int]:
         date = () if passage.at is None else self._ids(f"({format_date(passage.at)})")
         room = MOST_TARGET_TOKENS - len(date)
-        text = find_best_piece(
-            replace_lone_surrogates(passage.text), words, most_tokens=MOST_TARGET_TOKENS
-        )
+        whole = replace_lone_surrogates(passage.text)
+        text = find_best_piece(whole, words, most_tokens=MOST_TARGET_TOKENS)
         ids = self._ids(text)
         if len(ids) > room:
             offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
@@ -160,9 +151,8 @@ class CrossEncoderLayout:
         return list(self._ids(replace_lone_surrogates(text[: most * CHARACTERS_PER_TOKEN]))[:most])
 
     def _ending(self, text: str, most: int) -> list[int]:
-        return list(
-            self._ids(replace_lone_surrogates(text[-most * CHARACTERS_PER_TOKEN :]))[-most:]
-        )
+        ending = replace_lone_surrogates(text[-most * CHARACTERS_PER_TOKEN :])
+        return list(self._ids(ending)[-most:])
 
     def _ids(self, text: str) -> tuple[int, ...]:
         return self._kept(text) if len(text) <= _LONGEST_KEPT else self._tokenised(text)
@@ -188,10 +178,8 @@ def find_special_token(tokenizer: Tokenizer, token: str) -> int:
     """
     known = tokenizer.token_to_id(token)
     if known is None:
-        raise ModelError(
-            f"The tokenizer knows no {token}, which the layout {LAYOUT_NAME!r} needs. "
-            "Give a tokenizer of a BERT-like model."
-        )
+        problem = f"The tokenizer knows no {token}, which the layout {LAYOUT_NAME!r} needs"
+        raise ModelError(f"{problem}. Give a tokenizer of a BERT-like model.")
     return int(known)
 
 
@@ -270,11 +258,9 @@ class OnnxReranker(JudgingReranker):
         self.calibration = self.record.calibration
         self.is_calibrated = self.calibration is not None
         self._scaling = UNCALIBRATED if self.calibration is None else self.calibration.scaling
-        files = self.record.files
-        tokenizer = load_tokenizer(folder / TOKENIZER_FILE, files[TOKENIZER_FILE])
+        tokenizer = load_tokenizer(folder, self.record.files)
         self._layout = CrossEncoderLayout(tokenizer, name=self.record.layout)
-        model = read_checked(folder / MODEL_FILE, files[MODEL_FILE])
-        self._session = OnnxSession(model, name=str(directory))
+        self._session = load_session(folder, self.record.files)
         self._workers = Workers(threads or count_usable_cores())
         check_order(self)
 
@@ -309,8 +295,6 @@ class OnnxReranker(JudgingReranker):
         ids, type_ids = [pair.ids for pair in pairs], [pair.type_ids for pair in pairs]
         (given,) = self._session.run([_LOGITS], ids, type_ids=type_ids)
         if given.size != len(pairs):
-            raise ModelError(
-                f"{self!r}: gave logits of shape {given.shape} for {len(pairs)} passages. "
-                "Export a model with one logit for each."
-            )
+            problem = f"{self!r}: gave logits of shape {given.shape} for {len(pairs)} passages"
+            raise ModelError(f"{problem}. Export a model with one logit for each.")
         return given.reshape(-1)

@@ -15,25 +15,25 @@ from tokenizers import Tokenizer
 
 from ekphory.errors import ModelError
 from ekphory.models.embedder import FloatMatrix, batch_by_length
-from ekphory.models.model_record import read_checked
+from ekphory.models.model_record import MODEL_FILE, TOKENIZER_FILE, read_checked
 from ekphory.threads import Workers
 
 # The `tokenizer.json` of a model directory.
 
 
-def load_tokenizer(path: Path, sha256: str) -> Tokenizer:
+def load_tokenizer(directory: Path, hashes: Mapping[str, str]) -> Tokenizer:
     """Read a tokenizer that neither pads nor cuts, and compare its hash with the recorded one.
 
     Raises:
         ModelError: The file is missing or changed, or holds no tokenizer.
     """
-    content = read_checked(path, sha256)
+    path = directory / TOKENIZER_FILE
+    content = read_checked(path, hashes[TOKENIZER_FILE])
     try:
         tokenizer = Tokenizer.from_str(content.decode("utf-8"))
     except Exception as error:  # tokenizers raises no narrower class
-        raise ModelError(
-            f"{path}: not a tokenizer that tokenizers can read ({error}). Export the model again."
-        ) from error
+        problem = f"{path}: not a tokenizer that tokenizers can read ({error})"
+        raise ModelError(f"{problem}. Export the model again.") from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
@@ -45,6 +45,7 @@ _PROCESSORS = Path("/proc/cpuinfo")
 _VNNI_FLAGS = frozenset({"avx512_vnni", "avx_vnni"})
 
 IntegerMatrix = NDArray[np.int64]
+TokenRows = Sequence[Sequence[int]]
 
 _ERRORS = (
     runtime_errors.EPFail,
@@ -75,18 +76,13 @@ class OnnxSession:
         self._name = name
         onnxruntime.disable_telemetry_events()
         try:
-            self._session = onnxruntime.InferenceSession(
-                model, _options(), providers=["CPUExecutionProvider"]
-            )
+            cpu, settings = ["CPUExecutionProvider"], _options()
+            self._session = onnxruntime.InferenceSession(model, settings, providers=cpu)
         except _ERRORS as error:
             raise self._failure("cannot be loaded", error) from error
 
     def run(
-        self,
-        outputs: Sequence[str],
-        ids: Sequence[Sequence[int]],
-        *,
-        type_ids: Sequence[Sequence[int]] | None = None,
+        self, outputs: Sequence[str], ids: TokenRows, *, type_ids: TokenRows | None = None
     ) -> list[FloatMatrix]:
         """Compute some outputs for a batch, in the order in which they are asked for.
 
@@ -120,16 +116,14 @@ class OnnxSession:
         )
 
 
-def pad_batch(
-    ids: Sequence[Sequence[int]], type_ids: Sequence[Sequence[int]] | None = None
-) -> dict[str, IntegerMatrix]:
+def pad_batch(ids: TokenRows, type_ids: TokenRows | None = None) -> dict[str, IntegerMatrix]:
     """Return a graph's inputs, all of the length of the longest; see `OnnxSession.run`."""
     mask = [[1] * len(each) for each in ids]
     inputs = {"input_ids": _pad(ids), "attention_mask": _pad(mask)}
     return inputs if type_ids is None else inputs | {"token_type_ids": _pad(type_ids)}
 
 
-def _pad(rows: Sequence[Sequence[int]]) -> IntegerMatrix:
+def _pad(rows: TokenRows) -> IntegerMatrix:
     """Fill rows up with zeros to the length of the longest."""
     padded = np.zeros((len(rows), max(map(len, rows))), np.int64)
     for row, each in zip(padded, rows, strict=True):
@@ -147,6 +141,15 @@ def _options() -> onnxruntime.SessionOptions:
     if not has_vnni():
         options.add_session_config_entry("session.x64quantprecision", "1")
     return options
+
+
+def load_session(directory: Path, hashes: Mapping[str, str]) -> OnnxSession:
+    """Load the graph of a model directory, and compare its hash with the recorded one.
+
+    Raises:
+        ModelError: The file is missing or changed, or ONNX Runtime refuses it.
+    """
+    return OnnxSession(read_checked(directory / MODEL_FILE, hashes[MODEL_FILE]), str(directory))
 
 
 # A list of any length, in batches for all threads.

@@ -118,9 +118,7 @@ def format_query(query: RerankQuery) -> str:
 
 def format_passage(passage: RerankPassage) -> str:
     """Put date and type before the passage: `[8 May 2023, semantic memory] Anna: I like tea`."""
-    known: list[str] = []
-    if passage.at is not None:
-        known.append(format_date(passage.at))
+    known = [] if passage.at is None else [format_date(passage.at)]
     if passage.type is not None and passage.type != "unknown":
         known.append(f"{passage.type} memory")
     return f"[{', '.join(known)}] {passage.text}" if known else passage.text
@@ -166,7 +164,7 @@ def _read_document(document: object, place: int) -> RerankPassage:
 
 def _read_mapping(document: Mapping[str, Any], place: int) -> RerankPassage:
     text, producer = document.get("text"), document.get("producer") or ""
-    before, after = document.get("before"), document.get("after")
+    before, after, kind = (document.get(name) for name in ("before", "after", "type"))
     problem = None
     if unknown := document.keys() - set(_FIELDS):
         problem = f"document {place} has unknown fields {sorted(map(str, unknown))}"
@@ -176,17 +174,12 @@ def _read_mapping(document: Mapping[str, Any], place: int) -> RerankPassage:
         problem = f"document {place}: the turns before and after it must be strings"
     if problem:
         raise InvalidInput("documents", document, problem, f"Its fields are {', '.join(_FIELDS)}")
-    at, kind = document.get("at"), document.get("type")
     if kind is not None and kind not in MEMORY_TYPES:
         choices = ", ".join(MEMORY_TYPES)
         raise InvalidInput("type", kind, "must be a type of memory", f"Choose from {choices}")
-    return RerankPassage(
-        f"{producer}: {text}" if producer else cast(str, text),
-        before,
-        after,
-        at=None if at is None else to_utc(at, field="at"),
-        type=_known(kind),
-    )
+    at = to_utc(document["at"], field="at") if document.get("at") is not None else None
+    said = f"{producer}: {text}" if producer else cast(str, text)
+    return RerankPassage(said, before, after, at=at, type=_known(kind))
 
 
 def _known(kind: MemoryType | None) -> MemoryType | None:
@@ -325,20 +318,16 @@ def check_scores(given: object, *, count: int) -> NDArray[np.float64]:
     try:
         scores = np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:
-        raise ModelError(
-            f"gave no list of numbers ({error}). `score` gives one number for each passage."
-        ) from error
+        problem = f"gave no list of numbers ({error})"
+        raise ModelError(f"{problem}. `score` gives one number for each passage.") from error
     if scores.shape != (count,):
-        raise ModelError(
-            f"gave scores of shape {scores.shape} for {count} passages. "
-            "`score` gives one number for each."
-        )
+        problem = f"gave scores of shape {scores.shape} for {count} passages"
+        raise ModelError(f"{problem}. `score` gives one number for each.")
     outside = scores[~((scores >= 0) & (scores <= 1))]
     if outside.size:
-        raise ModelError(
-            f"gave the score {outside[0]:g}. `score` gives numbers from 0 to 1: "
-            "bring logits there by 1 / (1 + exp(-logit))."
-        )
+        remedy = "bring logits there by 1 / (1 + exp(-logit))."
+        problem = f"gave the score {outside[0]:g}. `score` gives numbers from 0 to 1"
+        raise ModelError(f"{problem}: {remedy}")
     return scores
 
 
@@ -373,10 +362,8 @@ def read_scores_in_order(
         return UNCALIBRATED.probabilities(scores)
     outside = scores[(scores < 0) | (scores > 1)]
     if outside.size:
-        raise ValueError(
-            f"gave the score {outside[0]:g}, outside [0, 1]: "
-            'for a service that gives logits, load it with scores="logit"'
-        )
+        remedy = 'for a service that gives logits, load it with scores="logit"'
+        raise ValueError(f"gave the score {outside[0]:g}, outside [0, 1]: {remedy}")
     return np.asarray(scores, np.float32)
 
 
@@ -485,16 +472,13 @@ def model_id(model: RerankingModel) -> str | None:
     return stated if isinstance(stated, str) else None
 
 
-def bundled_reranker(
-    name: str = SMALL_RERANKER, *, directory: Path | None = None
-) -> BundledReranker | None:
+def bundled_reranker(name: str = SMALL_RERANKER) -> BundledReranker | None:
     """Return a reranker that comes with ekphory; None where this installation has none.
 
     Args:
         name: One of `BUNDLED_RERANKERS`.
-        directory: Where to look; None for its folder among the bundled models.
     """
-    place = bundled_directory(name) if directory is None else directory
+    place = bundled_directory(name)
     return BundledReranker(place, name=name) if (place / "model.json").is_file() else None
 
 

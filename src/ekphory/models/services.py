@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any, get_args
 
 import numpy as np
@@ -93,18 +95,13 @@ class HttpEmbedder:
         return self._encode(texts, self._settings.passage_prefix)
 
     def _encode(self, texts: Sequence[str], prefix: str) -> embedder.FloatMatrix:
-        parts = [
-            self._request([prefix + text for text in texts[start : start + BATCH_SIZE]])
-            for start in range(0, len(texts), BATCH_SIZE)
-        ]
-        if not parts:
-            return np.empty((0, self.identity.dimension), dtype=np.float32)
-        if any(part.shape[1] != self.identity.dimension for part in parts):
-            found = {part.shape[1] for part in parts}
-            raise self._service.error(
-                f"gave vectors of length {found}, before {self.identity.dimension}"
-            )
-        return np.concatenate(parts)
+        prefixed, dimension = [prefix + text for text in texts], self.identity.dimension
+        starts = range(0, len(texts), BATCH_SIZE)
+        parts = [self._request(prefixed[start : start + BATCH_SIZE]) for start in starts]
+        found = {part.shape[1] for part in parts}
+        if found - {dimension}:
+            raise self._service.error(f"gave vectors of length {found}, before {dimension}")
+        return np.concatenate([np.empty((0, dimension), np.float32), *parts])
 
     def encode_query(self, texts: Sequence[str]) -> embedder.FloatMatrix:
         """Embed queries; the vectors of the last ones are kept and not asked for again."""
@@ -116,10 +113,9 @@ class HttpEmbedder:
 
         Of a prefix no more is kept than fits half a window.
         """
-        room = MAX_TOKENS - 2 - len(embedder.overestimate_tokens(self._settings.passage_prefix))
-        return embedder.split_behind_prefix(
-            text, prefix, room=room, tokenise=embedder.overestimate_tokens
-        )
+        tokenise = embedder.overestimate_tokens
+        room = MAX_TOKENS - 2 - len(tokenise(self._settings.passage_prefix))
+        return embedder.split_behind_prefix(text, prefix, room=room, tokenise=tokenise)
 
     def close(self) -> None:
         """Close the connections."""
@@ -161,7 +157,7 @@ class RerankDialect:
         passages_field: Field of a request that holds the passages.
         names_model: Whether a request names the model, and how many scores it wants.
         fields: Further fields of every request.
-        rows_field: Field of an answer that holds the scored rows; None where it is the rows.
+        rows_field: Field of an answer that holds the scored rows; empty where it is the rows.
         envelope: Field of an answer that may hold the answer proper.
         score_field: Field of a row that holds its score; its position is in `index`.
         prefix: Path before `/rerank` where a URL names none.
@@ -175,7 +171,7 @@ class RerankDialect:
     passages_field: str = "documents"
     names_model: bool = True
     fields: Mapping[str, bool] = field(default_factory=dict)
-    rows_field: str | None = "results"
+    rows_field: str = "results"
     envelope: str | None = None
     score_field: str = "relevance_score"
     prefix: str = "/v1"
@@ -196,43 +192,12 @@ class RerankDialect:
         """Return the scored rows; AttributeError, KeyError or TypeError where there are none."""
         if self.envelope is not None:
             answer = answer.get(self.envelope, answer)
-        return answer if self.rows_field is None else answer[self.rows_field]
+        return answer[self.rows_field] if self.rows_field else answer
 
 
-# Cohere's protocol, version 2. Its scores lie in [0, 1] (docs.cohere.com/v2/reference/rerank). It
-# cuts long passages itself.
-COHERE = RerankDialect(name="cohere", prefix="/v2", needs_model=True, batch_size=256)
-
-# Jina's protocol, which vLLM, Infinity, llama.cpp and most gateways speak. Infinity serves it at
-# `/rerank` unless told otherwise: give it the whole URL. Most of these services give scores in
-# [0, 1]; llama.cpp gives logits, for which a reranker is loaded with `scores="logit"`.
-JINA = RerankDialect(name="jina", fields={"return_documents": False})
-
-# The protocol of Memos, which serves MemReranker. It takes 8,000 tokens of passages at a time
-# (memos-docs.openmem.net/cn/api_docs/core/rerank). Its client's own tests show the answer inside
-# `{"code": …, "message": …, "data": {…}}`, the documentation shows it bare: both are read.
-MEMOS = RerankDialect(
-    name="memos",
-    envelope="data",
-    prefix="/api/openmem/v1",
-    scheme="Token",
-    needs_model=True,
-    most_tokens=8_000,
-)
-
-# The protocol of Hugging Face's text-embeddings-inference. `raw_scores: false` asks for scores in
-# [0, 1], `truncate: true` to cut long passages instead of refusing them. A server takes 32 texts at
-# a time unless told otherwise.
-TEI = RerankDialect(
-    name="tei",
-    passages_field="texts",
-    names_model=False,
-    fields={"raw_scores": False, "return_text": False, "truncate": True},
-    rows_field=None,
-    score_field="score",
-    prefix="",
-    batch_size=32,
-)
+_TABLE = tomllib.loads(files(__package__).joinpath("rerank_dialects.toml").read_text("utf-8"))
+DIALECTS = {name: RerankDialect(name=name, **told) for name, told in _TABLE.items()}
+"""By name; `rerank_dialects.toml` says who speaks them."""
 
 
 # The reranker behind a URL.
@@ -307,9 +272,8 @@ class RemoteReranker:
         self.batch_size = dialect.batch_size
 
     def __repr__(self) -> str:
-        return (
-            f"RemoteReranker({http.shown(self._service.url)!r}, {self.name!r}, {self._settings!r})"
-        )
+        url = http.shown(self._service.url)
+        return f"RemoteReranker({url!r}, {self.name!r}, {self._settings!r})"
 
     def score(
         self, query: reranker.RerankQuery, passages: Sequence[reranker.RerankPassage], /
@@ -343,12 +307,9 @@ class RemoteReranker:
             said = self._service.quote(str(answer))
             raise self._service.error(f"answered no list of scores: {said}") from error
         try:
-            return reranker.read_scores_in_order(
-                rows,
-                count=len(passages),
-                score_field=self._dialect.score_field,
-                scale=self._settings.scores,
-            )
+            scale, named = self._settings.scores, self._dialect.score_field
+            count = len(passages)
+            return reranker.read_scores_in_order(rows, count=count, score_field=named, scale=scale)
         except ValueError as error:
             raise self._service.error(str(error)) from error
 

@@ -7,7 +7,7 @@ are those of the bundled reranker, in whose file they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,11 @@ from ekphory.models.embedder import FloatMatrix
 from ekphory.models.model_record import (
     MODEL_FILE,
     RECORD_FILE,
-    TOKENIZER_FILE,
     read_checked,
     read_reranker_record,
 )
 from ekphory.models.onnx_reranker import PairTokens
-from ekphory.models.onnx_session import OnnxSession, load_tokenizer, pad_batch
+from ekphory.models.onnx_session import OnnxSession, load_session, load_tokenizer, pad_batch
 from ekphory.models.reranker import bundled_directory
 from ekphory.protocol_buffers import encode_field, read_fields
 
@@ -56,11 +55,10 @@ class SharedLayers:
         self.name, self.revision = str(record["name"]), str(record["revision"])
         words = bundled_directory(record["words"])
         hashes = read_reranker_record(words).files
-        self.tokenizer = load_tokenizer(words / TOKENIZER_FILE, hashes[TOKENIZER_FILE])
+        self.tokenizer = load_tokenizer(words, hashes)
         reranker = read_checked(words / MODEL_FILE, hashes[MODEL_FILE])
         self._words = OnnxSession(cut_graph(reranker, WORDS), name=str(words))
-        model = read_checked(directory / MODEL_FILE, record["files"][MODEL_FILE])
-        self._session = OnnxSession(model, name=str(directory))
+        self._session = load_session(directory, record["files"])
 
     def run(self, pairs: Sequence[PairTokens]) -> dict[str, NDArray[Any]]:
         """Return what the upper layers take.
@@ -114,21 +112,6 @@ def _cut(graph: bytes, output: str) -> bytes:
     return b"".join([*parts, encode_field(_OUTPUT, name)])
 
 
-def load_shared_layers(wanted: Mapping[str, Any], *, wanted_by: Path) -> SharedLayers:
-    """Load the layers that a model's record names, by `name` and `revision`.
-
-    Raises:
-        ModelError: The model was trained above others.
-    """
-    shared = SharedLayers()
-    if shared.revision != wanted["revision"]:
-        raise ModelError(
-            f"{wanted_by}: was trained above revision {wanted['revision']} of "
-            f"{wanted['name']}, and this is {shared.revision}. Train it anew."
-        )
-    return shared
-
-
 class UpperModel:
     """A model above the shared layers, in a directory of `model.onnx` and `model.json`.
 
@@ -151,11 +134,14 @@ class UpperModel:
             ModelError: A file is missing or changed, of another layout, or belongs to other layers.
         """
         self.record = _read_record(directory, (kind, layout, tuple(kinds)))
-        self._shared = load_shared_layers(self.record["shared"], wanted_by=directory)
+        self._shared, wanted = SharedLayers(), self.record["shared"]
+        if self._shared.revision != wanted["revision"]:
+            told = f"was trained above revision {wanted['revision']} of {wanted['name']}"
+            problem = f"{directory}: {told}, and this is {self._shared.revision}"
+            raise ModelError(f"{problem}. Train it anew.")
         self.name = f"{self.record['name']}@{self.record['revision']}"
         self.tokenizer = self._shared.tokenizer
-        model = read_checked(directory / MODEL_FILE, self.record["files"][MODEL_FILE])
-        self._session = OnnxSession(model, name=str(directory))
+        self._session = load_session(directory, self.record["files"])
         self._temperature = float(self.record["temperature"])
         self._bias = np.array(self.record["bias"], np.float32)
 
@@ -175,9 +161,8 @@ def _read_record(directory: Path, wanted: tuple[str, str, tuple[str, ...]]) -> d
         kinds = record["kinds" if "kinds" in record else "classes"]
         found = record["kind"], record["layout"], tuple(kinds)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(
-            f"{path}: not the record of a {wanted[0]} ({error}). Reinstall ekphory."
-        ) from error
+        problem = f"{path}: not the record of a {wanted[0]} ({error})"
+        raise ModelError(f"{problem}. Reinstall ekphory.") from error
     if found != wanted:
         raise ModelError(f"{path}: is of another layout ({found[1]}). Export the model again.")
     return record

@@ -6,7 +6,7 @@ import hashlib
 import json
 import pickle
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -42,10 +42,8 @@ def translate_loading_errors(name_or_path: str, *, what: str, problem: str) -> I
     except ImportError as error:
         raise MissingExtra("torch", f"The {what} {name_or_path!r}") from error
     except _LOADING_ERRORS as error:
-        raise ModelError(
-            f"{name_or_path}: {problem} ({error}). "
-            "Give a model directory, or a hub id with the network at hand."
-        ) from error
+        remedy = "Give a model directory, or a hub id with the network at hand."
+        raise ModelError(f"{name_or_path}: {problem} ({error}). {remedy}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +79,9 @@ class TorchOptions:
 
     def model_arguments(self) -> dict[str, Any]:
         """Return the arguments of transformers' `from_pretrained`."""
-        named = {name: getattr(self, name) for name in ("dtype", "attn_implementation")}
-        named["device_map"] = self.device_map
-        return {key: value for key, value in named.items() if value is not None} | dict(
-            self.model_kwargs
-        )
+        names = ("dtype", "attn_implementation", "device_map")
+        named = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {**named, **self.model_kwargs}
 
 
 NO_OPTIONS = TorchOptions()
@@ -192,9 +188,8 @@ def load_torch_model(name_or_path: str, *, options: TorchOptions = NO_OPTIONS) -
         if path and (found := _load_agentrank(name_or_path, Path(path), options)):
             return found
         with hide_weight_progress():
-            model = SentenceTransformer(
-                name_or_path, device=options.device, model_kwargs=options.model_arguments() or None
-            )
+            told = options.model_arguments() or None
+            model = SentenceTransformer(name_or_path, device=options.device, model_kwargs=told)
         written = legacy.find_written_name(
             late_bound.COMPONENTS_FILE, lambda name: load_file_path(name_or_path, name) is not None
         )
@@ -211,14 +206,9 @@ def _projection_modules(components: late_bound.EmbedderComponents) -> list[Any]:
     import torch
     from sentence_transformers.sentence_transformer.modules import Dense, Normalize
 
-    projection, width = components.projection, components.dimension
-    dense = Dense(
-        width,
-        width,
-        activation_function=torch.nn.Identity(),
-        init_weight=torch.tensor(projection.weight),
-        init_bias=torch.tensor(projection.bias),
-    )
+    weight, bias = map(torch.tensor, (components.projection.weight, components.projection.bias))
+    kept, width = torch.nn.Identity(), components.dimension
+    dense = Dense(width, width, activation_function=kept, init_weight=weight, init_bias=bias)
     return [dense, Normalize()]
 
 
@@ -283,13 +273,9 @@ def write_agentrank_components(directory: Path) -> None:
         import torch
     except ImportError as error:
         raise MissingExtra("torch", f"Writing {directory / AGENTRANK_FILE}") from error
-    parts = replace(
-        parts,
-        age=parts.age / AGENTRANK_SCALE,
-        type=parts.type / AGENTRANK_SCALE,
-        importance=_widened(*head, width=parts.dimension // 2),
-    )
-    tensors = late_bound.component_tensors(parts)
+    age, kind = parts.age / AGENTRANK_SCALE, parts.type / AGENTRANK_SCALE
+    wide = _widened(*head, width=parts.dimension // 2)
+    tensors = late_bound.component_tensors(replace(parts, age=age, type=kind, importance=wide))
     content: dict[str, Any] = {
         part: {theirs: torch.tensor(tensors[ours]) for theirs, ours in names.items()}
         for part, names in _AGENTRANK_NAMES.items()
@@ -303,11 +289,10 @@ def read_pooling(directory: Path) -> str | None:
     if not (directory / _POOLING_FILE).is_file():
         return "mean"
     config = json.loads((directory / _POOLING_FILE).read_text(encoding="utf-8"))
-    named = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
-    found = (
-        kind for kind, key in named.items() if config.get("pooling_mode") == kind or config.get(key)
-    )
-    return next(found, None)
+    for kind, key in {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}.items():
+        if config.get("pooling_mode") == kind or config.get(key):
+            return kind
+    return None
 
 
 def _widened(
@@ -315,9 +300,8 @@ def _widened(
 ) -> tuple[late_bound.Linear, late_bound.Linear]:
     missing = width - len(first.bias)
     inner = np.pad(first.weight, ((0, missing), (0, 0))), np.pad(first.bias, (0, missing))
-    return late_bound.Linear(*inner), late_bound.Linear(
-        np.pad(second.weight, ((0, 0), (0, missing))), second.bias
-    )
+    outer = np.pad(second.weight, ((0, 0), (0, missing)))
+    return late_bound.Linear(*inner), late_bound.Linear(outer, second.bias)
 
 
 # How a sentence-transformers model cuts a text into tokens, and how many it reads at once.
@@ -326,35 +310,31 @@ FALLBACK_MAX_TOKENS = 512
 """Of models that name no window, as those that take the mean of static word vectors."""
 
 
-def _read_window(model: Any) -> tuple[Callable[[str], embedder.Offsets], int]:  # noqa: ANN401  torch's
+def _read_window(model: Any) -> tuple[embedder.Tokenise, int]:  # noqa: ANN401  torch's
     """Return what tokenises a text, and the most tokens of prompt and text together."""
     if isinstance(model.tokenizer, Tokenizer):
         return _static_window(model.tokenizer)
     tokenizer = model.tokenizer
 
+    settings = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
+
     def offsets(text: str) -> embedder.Offsets:
-        tokens = tokenizer(
-            embedder.replace_lone_surrogates(text),
-            add_special_tokens=False,
-            return_offsets_mapping=True,
-            verbose=False,
-        )
+        tokens = tokenizer(embedder.replace_lone_surrogates(text), **settings)
         return [(int(start), int(end)) for start, end in tokens["offset_mapping"]]
 
     special = int(tokenizer.num_special_tokens_to_add(pair=False))
     return offsets, (model.max_seq_length or FALLBACK_MAX_TOKENS) - special
 
 
-def _static_window(tokenizer: Tokenizer) -> tuple[Callable[[str], embedder.Offsets], int]:
+def _static_window(tokenizer: Tokenizer) -> tuple[embedder.Tokenise, int]:
     """Leave room for as many tokens as the tokenizer lets be; none of them is special."""
     truncation = tokenizer.truncation
     whole = Tokenizer.from_str(tokenizer.to_str())
     whole.no_truncation()
 
     def offsets(text: str) -> embedder.Offsets:
-        return whole.encode(
-            embedder.replace_lone_surrogates(text), add_special_tokens=False
-        ).offsets
+        given = embedder.replace_lone_surrogates(text)
+        return whole.encode(given, add_special_tokens=False).offsets
 
     return offsets, truncation["max_length"] if truncation else FALLBACK_MAX_TOKENS
 
@@ -376,31 +356,26 @@ class TorchEmbedder:
         late_bound: Vectors of age and type; None for a model that knows neither.
     """
 
-    def __init__(
-        self, name_or_path: str, *, device: str | None = None, options: TorchOptions = NO_OPTIONS
-    ) -> None:
+    def __init__(self, name_or_path: str, *, options: TorchOptions = NO_OPTIONS) -> None:
         """Load the model.
 
         Args:
             name_or_path: A model directory, or a hub id, which may be downloaded.
-            device: Torch device; None takes that of the options.
             options: How it is loaded, and how many tokens it reads at once.
 
         Raises:
             MissingExtra: sentence-transformers is not installed.
             ModelError: It cannot load the model.
         """
-        chosen = options if device is None else replace(options, device=device)
-        self._tokens_per_batch = chosen.tokens_per_batch
-        self._model, self._components = load_torch_model(name_or_path, options=chosen)
+        self._tokens_per_batch = options.tokens_per_batch
+        self._model, self._components = load_torch_model(name_or_path, options=options)
         self.late_bound = None if self._components is None else self._components.late_bound()
         self._offsets, self._room = _read_window(self._model)
         self._lock = threading.Lock()
         self._queries = embedder.VectorCache(QUERY_CACHE)
         dimension = self._model.encode(["dimension"], show_progress_bar=False).shape[1]
-        self.identity = embedder.EmbedderIdentity(
-            name_model(name_or_path), _find_revision(name_or_path, self._model), int(dimension)
-        )
+        name, revision = name_model(name_or_path), _find_revision(name_or_path, self._model)
+        self.identity = embedder.EmbedderIdentity(name, revision, int(dimension))
 
     def __repr__(self) -> str:
         return f"TorchEmbedder({self.identity})"
@@ -421,12 +396,9 @@ class TorchEmbedder:
         """
         if self._components is None:
             return late_bound.PassageReading(self.encode(texts))
-        pooled = self._pooled(self._model.encode_document, texts)
-        return late_bound.PassageReading(
-            self._content(pooled),
-            self._components.importance_of(pooled),
-            self._components.type_logits_of(pooled),
-        )
+        pooled, parts = self._pooled(self._model.encode_document, texts), self._components
+        importance, types = parts.importance_of(pooled), parts.type_logits_of(pooled)
+        return late_bound.PassageReading(parts.content(pooled), importance, types)
 
     @property
     def formats(self) -> tuple[SavedFormat, ...]:
@@ -470,11 +442,9 @@ class TorchEmbedder:
 
         Of a prefix no more is kept than fits half a window.
         """
-        prompts = map(self._offsets, self._model.prompts.values())
-        room = self._room - max(map(len, prompts), default=0)
-        return embedder.split_behind_prefix(
-            text, prefix, room=room, tokenise=self._offsets, joint=1
-        )
+        tokenise = self._offsets
+        room = self._room - max(map(len, map(tokenise, self._model.prompts.values())), default=0)
+        return embedder.split_behind_prefix(text, prefix, room=room, tokenise=tokenise, joint=1)
 
     def _encode(self, encode: Any, texts: Sequence[str]) -> embedder.FloatMatrix:  # noqa: ANN401  torch's
         return late_bound.normalised(self._content(self._pooled(encode, texts)))

@@ -78,9 +78,8 @@ class YesNoPrompt:
         """
         if not passages:
             return []
-        bodies = [
-            _body(query, passage)[: self._room * CHARACTERS_PER_TOKEN] for passage in passages
-        ]
+        longest = self._room * CHARACTERS_PER_TOKEN
+        bodies = [_body(query, passage)[:longest] for passage in passages]
         encoded = self._tokenizer(
             bodies,
             padding=False,
@@ -95,9 +94,8 @@ class YesNoPrompt:
 def _body(query: RerankQuery, passage: RerankPassage) -> str:
     instruction = INSTRUCTION if query.instruction is None else query.instruction
     asked, told = format_query(query), format_passage(passage)
-    return replace_lone_surrogates(
-        f"<Instruct>: {instruction}\n<Query>: {asked}\n<Document>: {told}"
-    )
+    body = f"<Instruct>: {instruction}\n<Query>: {asked}\n<Document>: {told}"
+    return replace_lone_surrogates(body)
 
 
 def _token_id(tokenizer: Any, token: str) -> int:  # noqa: ANN401  transformers'
@@ -156,15 +154,12 @@ class TorchCrossEncoder(_TorchReranker):
         with translate_loading_errors(name_or_path, what="reranker", problem=problem):
             from sentence_transformers import CrossEncoder
 
-            self._model = CrossEncoder(
-                name_or_path, device=options.device, model_kwargs=options.model_arguments()
-            )
+            arguments = options.model_arguments()
+            self._model = CrossEncoder(name_or_path, device=options.device, model_kwargs=arguments)
         self._tokens_per_batch = options.tokens_per_batch
         if self._model.num_labels != 1:
-            raise ModelError(
-                f"{name_or_path}: has {self._model.num_labels} labels, a reranker has one. "
-                "Take a model that was trained for ranking."
-            )
+            problem = f"{name_or_path}: has {self._model.num_labels} labels, a reranker has one"
+            raise ModelError(f"{problem}. Take a model that was trained for ranking.")
         super().__init__(name_or_path)
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
@@ -182,22 +177,18 @@ class TorchCrossEncoder(_TorchReranker):
         logits = torch.empty(len(pairs))
         with self._lock:
             for batch in self._batches(pairs):
-                logits[batch] = (
-                    self._model.predict(
-                        [pairs[place] for place in batch],
-                        prompt=query.instruction,
-                        batch_size=len(batch) if self._tokens_per_batch else BATCH_SIZE,
-                        show_progress_bar=False,
-                        activation_fn=torch.nn.Identity(),
-                        convert_to_tensor=True,
-                    )
-                    .float()
-                    .cpu()
+                found = self._model.predict(
+                    [pairs[place] for place in batch],
+                    prompt=query.instruction,
+                    batch_size=len(batch) if self._tokens_per_batch else BATCH_SIZE,
+                    show_progress_bar=False,
+                    activation_fn=torch.nn.Identity(),
+                    convert_to_tensor=True,
                 )
+                logits[batch] = found.float().cpu()
             activated = self._model.activation_fn(logits)
-        found = logits.cpu().numpy()
-        check_finite(found, model=repr(self))
-        scores = UNCALIBRATED.probabilities(found)
+        check_finite(logits.numpy(), model=repr(self))
+        scores = UNCALIBRATED.probabilities(logits.numpy())
         return Judgement(scores, np.asarray(activated.float().cpu().numpy(), np.float32))
 
     def _batches(self, pairs: Sequence[tuple[str, str]]) -> Sequence[list[int]]:
@@ -267,9 +258,8 @@ class YesNoReranker(_AnsweringReranker):
             model = AutoModelForCausalLM.from_pretrained(name_or_path, **given)
         self._model = (model if options.device_map else model.to(device)).eval()
         self._device = self._model.device.type
-        self._tokens_per_run = options.tokens_per_batch or TOKENS_PER_RUN.get(
-            self._device, TOKENS_PER_RUN_ON_GPU
-        )
+        usual = TOKENS_PER_RUN.get(self._device, TOKENS_PER_RUN_ON_GPU)
+        self._tokens_per_run = options.tokens_per_batch or usual
         self._tokenizer: Any = tokenizer
         self.batch_size = PASSAGES_AT_A_TIME.get(self._device, PASSAGES_AT_A_TIME_ON_GPU)
         self._prompt = YesNoPrompt(tokenizer, most_tokens=most_tokens)
@@ -338,12 +328,9 @@ class VllmReranker(_AnsweringReranker):
         self._engine: Any = LLM(model=name_or_path, **chosen)
         room = int(chosen["max_model_len"]) - _ROOM
         self._prompt = YesNoPrompt(self._engine.get_tokenizer(), most_tokens=room)
-        self._sampling = SamplingParams(
-            temperature=0,
-            max_tokens=1,
-            logprobs=2,
-            allowed_token_ids=[self._prompt.yes, self._prompt.no],
-        )
+        allowed = [self._prompt.yes, self._prompt.no]
+        one = {"temperature": 0, "max_tokens": 1, "logprobs": 2, "allowed_token_ids": allowed}
+        self._sampling = SamplingParams(**one)
         super().__init__(name_or_path)
 
     def _compute_logits(self, inputs: Sequence[list[int]]) -> RelevanceScores:

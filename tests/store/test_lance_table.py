@@ -1,7 +1,6 @@
 """One Lance table: its folder of commits, its newest version, and what tells of damage."""
 
 import json
-import os
 import shutil
 import threading
 import time
@@ -51,36 +50,20 @@ def unasked(monkeypatch):
     return lambda: monkeypatch.setattr("lancedb.table.LanceTable.checkout_latest", asked)
 
 
-def _changed(folder, *, seconds_ago):
-    moment = time.time() - seconds_ago
-    os.utime(folder, (moment, moment))
-
-
-@pytest.mark.parametrize(("seconds_ago", "seen"), [(10, set()), (0, {"1.manifest"})])
-def test_only_a_folder_that_was_left_alone_for_a_while_is_not_listed_again(
-    tmp_path, seconds_ago, seen
-):
-    _changed(tmp_path, seconds_ago=seconds_ago)
+def test_a_commit_is_the_last_where_its_file_is_there_and_the_next_one_is_not(tmp_path):
     files = CommitFiles(tmp_path)
-    assert files.names() == frozenset()
-    before = tmp_path.stat()
-    (tmp_path / "1.manifest").touch()
-    os.utime(tmp_path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert files.names() == seen
-
-
-def test_a_file_that_comes_into_a_folder_left_alone_is_seen_at_once(tmp_path):
-    _changed(tmp_path, seconds_ago=10)
-    files = CommitFiles(tmp_path)
-    for number in range(1, 20):
-        (tmp_path / f"{number}.manifest").touch()
-        assert len(files.names()) == number
-        assert len(files.names()) == number
+    for version in (1, 2, 3):
+        assert not files.end_at(version)
+        (tmp_path / commit_file(version)).touch()
+        assert files.end_at(version)
+        assert not files.end_at(version - 1)
+    assert files.count() == 3
 
 
 @pytest.mark.parametrize("folder", [None, "missing"])
-def test_where_there_is_no_folder_no_names_are_told(tmp_path, folder):
-    assert CommitFiles(folder and tmp_path / folder).names() is None
+def test_where_there_is_no_folder_no_commit_is_surely_the_last(tmp_path, folder):
+    files = CommitFiles(folder and tmp_path / folder)
+    assert (files.end_at(1), files.count()) == (False, 0)
 
 
 def test_a_table_that_was_left_alone_is_asked_once(store, unasked):
@@ -144,8 +127,8 @@ class Interrupted(CommitFiles):
         super().__init__(folder)
         self.meanwhile = None
 
-    def names(self):
-        found = super().names()
+    def end_at(self, version):
+        found = super().end_at(version)
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile is not None:
             meanwhile()

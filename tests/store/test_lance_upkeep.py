@@ -11,6 +11,7 @@ from ekphory.filters.tree import And, Comparison, Field
 from ekphory.memory import Memory
 from ekphory.store import lance, lance_upkeep
 from ekphory.store.lance import LanceStore
+from ekphory.store.lance_table import list_needed_files
 from ekphory.store.lance_upkeep import index_lock, sweep_table
 from ekphory.testing import HashEmbedder
 
@@ -192,6 +193,38 @@ def test_deletions_of_the_newest_version_are_kept_and_older_ones_go(table, store
     sweep_table(table, keep_from=newest(table))
     assert len(list((table / "_deletions").iterdir())) == 1
     assert "note 1" not in texts(store_path)
+
+
+def test_several_versions_need_what_each_of_them_needs(table, store_path):
+    with Memory(store_path, embedder=HashEmbedder()) as memory:
+        memory.forget("2")
+        memory.add("one more note")
+    manifests = [path.read_bytes() for path in (table / "_versions").glob("*.manifest")]
+    of_each = {path for manifest in manifests for path in list_needed_files(table, manifest)}
+    assert set(list_needed_files(table, *manifests)) == of_each
+
+
+def test_a_file_is_needed_whatever_stands_before_its_name_in_the_manifest(tmp_path):
+    # Of a name of 48 characters the field's number and the length are letters too: "b" and "0".
+    needed = tmp_path / "_transactions" / "1000000-0f8fad5b-d9cb-469f-a165-70867728950e.txn"
+    needed.parent.mkdir()
+    needed.touch()
+    (tmp_path / "_transactions" / "1000001-0f8fad5b-d9cb-469f-a165-70867728950e.txn").touch()
+    assert list(list_needed_files(tmp_path, b"b0" + needed.name.encode())) == [needed]
+    assert {path.parent.name for path in of_each} >= {"data", "_deletions", "_transactions"}
+
+
+def test_what_was_outdated_for_a_minute_is_swept_once_a_minute(store, tmp_path, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(lance_upkeep.time, "monotonic", lambda: now)
+    orphan = tmp_path / "memories.lance" / "data" / "orphan.lance"
+    left = []
+    for now in (100.0, 130.0, 161.0, 200.0, 222.0):  # noqa: B007  read by the clock above
+        write_one_by_one(store, 8)
+        orphan.touch()
+        store.tidy()
+        left.append(orphan.exists())
+    assert left == [True, True, False, True, False]
 
 
 def test_nothing_is_removed_while_an_index_is_built(table):

@@ -73,7 +73,7 @@ class LanceStore:
         self._recent = RecentWrites()
         self._named = NamedMemories()
         self._vector_index = VectorIndex(table)
-        unmerged = len(commits.names() or ())
+        unmerged = commits.count()
         self._upkeep = Upkeep(uri, table, self._vector_index, commits=unmerged)
         self._note = None if lance_table.is_remote(uri) else _note_of(uri)
         self._unnoted: int | None = None

@@ -12,7 +12,6 @@ import shutil
 import sys
 import tempfile
 import threading
-import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -196,51 +195,48 @@ def _load_native(path: Path) -> None:
 
 # The files that commits leave behind: they show, in a moment, that nobody wrote to a table.
 
-_SETTLED_NANOSECONDS = 3_000_000_000
-"""A folder's time of change is exact to this, on the coarsest of file systems."""
-
 
 class CommitFiles:
-    """Lists the folder into which every commit of a Lance table puts a file of a new name.
+    """Looks into the folder where every commit of a Lance table puts a file of its number.
 
-    Lance itself finds the newest version by this list, but takes milliseconds to open it.
+    Lance itself finds the newest version there, but takes milliseconds to open it.
     """
 
     def __init__(self, folder: Path | None) -> None:
         """Name the folder; None where there is no local one."""
         self._folder = folder
-        self._settled: tuple[tuple[int, int], frozenset[str]] | None = None
 
-    def names(self) -> frozenset[str] | None:
-        """Return the names; None where they cannot be listed, so that the table must be asked.
+    def end_at(self, version: int) -> bool:
+        """Return whether this commit is surely the last; False means that the table must be asked.
 
-        They cannot on Windows, which opens no folder.
+        Files are removed from the oldest on, so nothing follows one that is there without the next.
         """
         if self._folder is None:
-            return None
-        now = time.time_ns()
+            return False
         try:
-            found = _opened_status(self._folder)
-            seen = found.st_ino, found.st_mtime_ns
-            if self._settled is not None and self._settled[0] == seen:
-                return self._settled[1]
-            names = frozenset(os.listdir(self._folder))  # noqa: PTH208  likewise
+            # Network file systems look anew only at what is opened; Windows opens no folder.
+            opened = os.open(self._folder, os.O_RDONLY)
         except OSError:
             # The table says what is wrong, and better.
-            return None
-        # What comes after this list changes the folder's time, unless it comes in the same tick.
-        is_settled = now - found.st_mtime_ns > _SETTLED_NANOSECONDS
-        self._settled = (seen, names) if is_settled else None
-        return names
+            return False
+        try:
+            return _is_in(opened, version) and not _is_in(opened, version + 1)
+        finally:
+            os.close(opened)
+
+    def count(self) -> int:
+        """Return how many there are, as far as they can be listed."""
+        if self._folder is None or not self._folder.is_dir():
+            return 0
+        return len(os.listdir(self._folder))  # noqa: PTH208  sooner
 
 
-def _opened_status(folder: Path) -> os.stat_result:
-    """Open a folder for its status: network file systems look anew only at what is opened."""
-    opened = os.open(folder, os.O_RDONLY)
+def _is_in(folder: int, version: int) -> bool:
     try:
-        return os.fstat(opened)
-    finally:
-        os.close(opened)
+        os.stat(commit_file(version), dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 Read = TypeVar("Read")
@@ -290,6 +286,8 @@ _FRAGMENT = 2
 _NUMBERED_UPWARD = 2**63
 _MANIFEST = re.compile(r"(\d+)\.manifest")
 _DELETIONS = re.compile(r"\d+-\d+-(\d+)\.(?:arrow|bin)")
+_LONG_NUMBER = re.compile(rb"[\x80-\xff]+[\x00-\x7f]")
+_FILE_NAME = re.compile(rb"[\w-]+\.(?:lance|txn)")
 
 
 def commit_file(version: int) -> str:
@@ -318,20 +316,27 @@ def find_manifests(folder: Path) -> dict[int, Path]:
     return found
 
 
-def list_needed_files(table: Path, manifest: bytes) -> Iterator[Path]:
-    """Yield the files that a manifest names, itself left out.
+def list_needed_files(table: Path, *manifests: bytes) -> Iterator[Path]:
+    """Yield the files that one of these manifests names, themselves left out.
 
     Lance gives every file a random name, which stands in the manifest of each state that needs
     it: that of an index as sixteen bytes, that of deletions as a number, those of others as text.
     """
+    names = {name for each in manifests for name in _FILE_NAME.findall(each)}
+    # The field's number and the name's length stand before it, and may be letters.
+    names |= {name[start:] for name in names for start in (1, 2)}
+    numbers = b"".join({number for each in manifests for number in _LONG_NUMBER.findall(each)})
     for path in sorted(path for path in table.rglob("*") if path.is_file()):
         folder, *rest = path.relative_to(table).parts
+        name = path.name.encode()
         if folder == "_indices":
-            named = _index_is_named(rest[0], manifest)
+            named = any(_index_is_named(rest[0], each) for each in manifests)
         elif folder == "_deletions":
-            named = _deletions_are_named(path.name, manifest)
+            named = _deletions_are_named(path.name, numbers)
+        elif _FILE_NAME.fullmatch(name):
+            named = name in names
         else:
-            named = path.name.encode() in manifest
+            named = folder != "_versions" and any(name in each for each in manifests)
         if named:
             yield path
 
@@ -529,7 +534,7 @@ class NewestVersion:
     """Follows the versions of one table. Safe for several threads.
 
     Asking the table takes milliseconds, and a look at its folder of commits shows whether there is
-    anything to ask: only a file there that is not of a commit of ours.
+    anything to ask: a commit after the last one that is known.
 
     Attributes:
         table: The table.
@@ -560,8 +565,6 @@ class NewestVersion:
         self._commits = commits
         self._guard = threading.Lock()
         self._seen = int(table.version)
-        self._seen_commits: frozenset[str] | None = None
-        self._own_commits: frozenset[str] = frozenset()
         self._reading = SharedReading(self._read)
 
     @property
@@ -581,27 +584,21 @@ class NewestVersion:
         """Take in a commit of this process; return the version that was seen before it."""
         with self._guard:
             before, self._seen = self._seen, version
-            self._own_commits |= {commit_file(version)}
             return before
 
     def _read(self) -> int:
-        if self._sole_writer():
+        before = self._seen
+        if self._sole_writer() or self._commits.end_at(before):
             return self._seen
-        before = version = self._seen
-        # Looked at before the table is: a commit in between only makes the next call look again.
-        commits, known = self._commits.names(), self._seen_commits
-        if commits is None or known is None or not commits - known <= self._own_commits:
-            with translate_lance_errors("read", self._uri):
-                self.table.checkout_latest()
-                version = int(self.table.version)
-            if version != before:
-                self._on_change()
+        with translate_lance_errors("read", self._uri):
+            self.table.checkout_latest()
+            version = int(self.table.version)
+        if version != before:
+            self._on_change()
         with self._guard:
-            self._seen_commits = commits
             # A commit of ours that came meanwhile is newer than what the table said.
             if self._seen == before:
                 self._seen = version
-                self._own_commits = frozenset()
             return self._seen
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
@@ -65,11 +64,9 @@ def _find_unneeded(table: Path, *, keep_from: int) -> list[Path]:
             f"{table / '_versions'}: holds no version of the table, so nothing is removed. "
             "Restore a backup with `ekphory restore`."
         )
-    needed = {table / "_versions" / _HINT}
-    for number, path in manifests.items():
-        if number >= min(keep_from, newest):
-            needed.add(path)
-            needed.update(list_needed_files(table, path.read_bytes()))
+    kept = [path for number, path in manifests.items() if number >= min(keep_from, newest)]
+    needed = {table / "_versions" / _HINT, *kept}
+    needed.update(list_needed_files(table, *(path.read_bytes() for path in kept)))
     return [path for path in table.rglob("*") if path.is_file() and path not in needed]
 
 
@@ -129,8 +126,8 @@ class Upkeep:
         self._commits = commits
         self._rows = 0
         self._rows_in_all: int | None = None
-        self._outdated: deque[tuple[float, int]] = deque()
-        """When this process saw which version as the newest, oldest first."""
+        self._seen: tuple[float, int] | None = None
+        """When this process saw which version as the newest: what is older is swept next."""
 
     @property
     def may_be_due(self) -> bool:
@@ -266,21 +263,21 @@ class Upkeep:
             sweep_table(self._folder, keep_from=self._checkout_newest())
 
     def _sweep_outdated(self) -> None:
-        """Remove what only versions need that were outdated long enough ago.
+        """Remove, once a minute, what only versions need that were outdated for that long.
 
         How long ago is counted by this process, whatever happens to the clock meanwhile.
         """
         if is_remote(self._uri):
             return
         now = time.monotonic()
-        self._outdated.append((now, self._checkout_newest()))
-        while len(self._outdated) > 1 and now - self._outdated[1][0] >= _SECONDS_KEPT:
-            self._outdated.popleft()
-        since, version = self._outdated[0]
+        since, version = self._seen or (now, 0)
         if now - since >= _SECONDS_KEPT:
             # Where an index is being built, the next time will do.
             with suppress(StoreLocked):
                 sweep_table(self._folder, keep_from=version, seconds=0)
+        elif self._seen is not None:
+            return
+        self._seen = now, self._checkout_newest()
 
     def _checkout_newest(self) -> int:
         self._table.checkout_latest()

@@ -251,7 +251,7 @@ class Ledger:
             except ValueError:
                 return None
             commits = lance_table.CommitFiles(lance_table.commits_folder(self._store, LEDGER_TABLE))
-            self._commits = len(commits.names() or ())
+            self._commits = commits.count()
             self._opened = lance_table.NewestVersion(
                 self._uri, table, commits=commits, sole_writer=self._sole_writer
             )

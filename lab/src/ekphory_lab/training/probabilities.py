@@ -172,17 +172,15 @@ FITTED_PRESETS: Mapping[str, CurveFitter] = {"balanced": fit_logistic, "fast": f
 """Both arms, and words alone."""
 
 
-class _Unscaled:
-    """Curves before there are any: they keep the order of the scores."""
-
-    def among(self, turn_share: float) -> Calibration:  # noqa: ARG002  of the protocol
-        return Calibration(slope=1.0, steepening=0.0, weight=0.0, intercept=0.0)
+_LOGISTIC = Calibration(slope=1.0, steepening=0.0, weight=0.0, intercept=0.0)
+_UNSCALED = calibration.FusionCalibration(documents=_LOGISTIC, turns=_LOGISTIC)
+"""Curves before there are any: they keep the order of the scores."""
 
 
 def _uncalibrated(preset: Pipeline) -> Pipeline:
     """Return a pipeline that needs no fitted constants."""
     stages = [
-        replace(stage, calibration=_Unscaled()) if isinstance(stage, Fuse) else stage
+        replace(stage, calibration=_UNSCALED) if isinstance(stage, Fuse) else stage
         for stage in preset.stages
         if stage.name not in ("calibrate", "reranker gate", "rerank", "rerank again")
     ]

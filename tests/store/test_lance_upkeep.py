@@ -202,6 +202,7 @@ def test_several_versions_need_what_each_of_them_needs(table, store_path):
     manifests = [path.read_bytes() for path in (table / "_versions").glob("*.manifest")]
     of_each = {path for manifest in manifests for path in list_needed_files(table, manifest)}
     assert set(list_needed_files(table, *manifests)) == of_each
+    assert {path.parent.name for path in of_each} >= {"data", "_deletions", "_transactions"}
 
 
 def test_a_file_is_needed_whatever_stands_before_its_name_in_the_manifest(tmp_path):
@@ -211,7 +212,6 @@ def test_a_file_is_needed_whatever_stands_before_its_name_in_the_manifest(tmp_pa
     needed.touch()
     (tmp_path / "_transactions" / "1000001-0f8fad5b-d9cb-469f-a165-70867728950e.txn").touch()
     assert list(list_needed_files(tmp_path, b"b0" + needed.name.encode())) == [needed]
-    assert {path.parent.name for path in of_each} >= {"data", "_deletions", "_transactions"}
 
 
 def test_what_was_outdated_for_a_minute_is_swept_once_a_minute(store, tmp_path, monkeypatch):

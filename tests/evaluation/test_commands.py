@@ -52,6 +52,16 @@ def test_a_gate_is_measured_beside_the_same_search_without_it(conversation_folde
     assert f"let the reranker rest for {share:.1%} of the questions" in told[0]
 
 
+def test_what_reading_is_worth_is_measured_beside_the_same_search_without_it(
+    conversation_folder, embedder
+):
+    asked = MeasureOptions(preset="accurate", unread=True)
+    means = Means(embedder=embedder, models=OptionalModels(reranker=OverlapReranker()))
+    reports = run_systems(load_conversation(conversation_folder), asked, means)
+    assert [each.system for each in reports] == ["ekphory:accurate", "ekphory:accurate, unread"]
+    assert [each.first for each in compare_reports(reports)] == ["ekphory:accurate, unread"]
+
+
 def test_multihop_reports_whether_all_gold_passages_were_found(conversation_folder):
     dataset = load_multihop(conversation_folder)
     asked = MeasureOptions(system=["bm25"])

@@ -54,6 +54,8 @@ def test_scenarios_of_a_file_are_added_and_asked(tmp_path):
     assert report.questions == {"all": 1, "update": 1, "present": 1}
     right = {"first@1": 1.0, "above": 1.0, "stale@1": 0.0, "found@3": 1.0}
     assert report.figures == {"all": right, "update": right, "present": right}
+    # Of one question no difference is sure.
+    assert report.compared.p_value == 1.0
 
 
 def test_memories_that_were_superseded_though_nothing_changes_them_are_counted(monkeypatch):

@@ -309,6 +309,10 @@ def test_what_held_in_the_time_named_is_lifted_by_the_part_of_it_in_which_it_hel
     # The old state held in the first half of April, by four fifths.
     held = lift(RevisionLinks((link,), {0: [0], 1: [0]}))
     assert held == pytest.approx([1 + 12.88 * 0.8 / 2, 13.88, 1])
+    asked = replace(state, request=replace(state.request, superseded="ignore"))
+    ignoring = replace(asked, links=RevisionLinks((link,), {0: [0], 1: [0]}))
+    lifted = weigh.FavourTime().run(ignoring).candidates.scores["boost_time"]
+    assert sorted(lifted.tolist()) == pytest.approx([1, 1, 13.88])
     # What was never true did not hold then either.
     corrected = replace(link, kind="corrects")
     assert lift(RevisionLinks((corrected,), {0: [0], 1: [0]})) == pytest.approx([1, 13.88, 1])

@@ -10,9 +10,9 @@ from ekphory.agent.configuration import read_agent_settings
 from ekphory.agent.provider import ProviderName
 from ekphory.errors import InvalidInput
 from ekphory.models.loading import load_embedder
-from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.pipeline import Pipeline, Stage
 from ekphory.retrieval.presets import preset
-from ekphory.retrieval.stages.rerank import GateReranker
+from ekphory.retrieval.stages.rerank import GateReranker, Rerank
 from ekphory.types import TimeUse
 from ekphory_lab.evaluation import runner, tables
 from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES, Dataset
@@ -62,7 +62,9 @@ def run_systems(
         with _open_system(name, means) as system:
             reports.append(measured(system))
             if asked.ungated and isinstance(system, EkphorySystem):
-                reports += map(measured, _without_gate(system))
+                reports += map(measured, _without(system, GateReranker, "always reranked"))
+            if asked.unread and isinstance(system, EkphorySystem):
+                reports += map(measured, _without(system, Rerank, "unread"))
             if agent is not None and isinstance(system, EkphorySystem):
                 reports.insert(0, measured(ask_agent(system, agent)))
                 agent = None
@@ -103,12 +105,12 @@ def reports_json(reports: Sequence[runner.Report]) -> dict[str, object]:
     }
 
 
-def _without_gate(system: EkphorySystem) -> Iterator[OtherSearch]:
-    """Yield the same without its gate, if it has one."""
+def _without(system: EkphorySystem, kind: type[Stage], named: str) -> Iterator[OtherSearch]:
+    """Yield the same without its stages of a kind, if it has any."""
     pipeline = preset(system.preset)
-    stages = [stage for stage in pipeline.stages if not isinstance(stage, GateReranker)]
+    stages = [stage for stage in pipeline.stages if not isinstance(stage, kind)]
     if len(stages) < len(pipeline.stages):
-        yield OtherSearch(system, Pipeline(f"{system.name}, always reranked", stages))
+        yield OtherSearch(system, Pipeline(f"{system.name}, {named}", stages))
 
 
 @contextmanager

@@ -14,9 +14,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from ekphory import Memory
 from ekphory.types import SUPERSEDING
 from ekphory_lab.evaluation.datasets import read_each
+from ekphory_lab.evaluation.metrics import PairedTest, paired_test
 from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.evaluation.tables import ReportTable, records_table
 
@@ -94,11 +97,14 @@ class StateReport:
         preset: What searched.
         questions: How many, by group.
         figures: By group, those of FIGURES; None where nothing is asked that it measures.
+        compared: By how much `first@1` of all questions is above that of searches that ignore what
+            supersedes what.
     """
 
     preset: str
     questions: Mapping[str, int]
     figures: Mapping[str, Mapping[str, float | None]]
+    compared: PairedTest
 
 
 def measure_state_changes(
@@ -106,15 +112,20 @@ def measure_state_changes(
 ) -> StateReport:
     """Add each scenario to a project of its own, wait until it is compared, and ask."""
     rows: dict[str, list[Mapping[str, list[bool]]]] = defaultdict(list)
+    ignoring: list[bool] = []
     with tempfile.TemporaryDirectory() as root:
         for number, scenario in enumerate(scenarios):
             with Memory(f"{root}/store", project=f"p{number}", preset=preset) as memory:
                 judged = _ask(memory, scenario)
+                ignoring += _ask_ignoring(memory, scenario)
             for group, row in judged:
                 rows[group].append(row)
             progress(preset, number + 1, len(scenarios))
     figures = {group: {name: _mean(name, each) for name in FIGURES} for group, each in rows.items()}
-    return StateReport(preset, {group: len(each) for group, each in rows.items()}, figures)
+    firsts = [row["first@1"][0] for row in rows["all"]]
+    compared = paired_test(np.array(ignoring, np.float64), np.array(firsts, np.float64))
+    questions = {group: len(each) for group, each in rows.items()}
+    return StateReport(preset, questions, figures, compared)
 
 
 def _ask(memory: Memory, scenario: StateScenario) -> list[tuple[str, Mapping[str, list[bool]]]]:
@@ -128,6 +139,13 @@ def _ask(memory: Memory, scenario: StateScenario) -> list[tuple[str, Mapping[str
         tense = "past" if question.is_past else "present"
         judged += [(group, row) for group in ("all", scenario.kind, tense)]
     return judged
+
+
+def _ask_ignoring(memory: Memory, scenario: StateScenario) -> Iterator[bool]:
+    """Yield whether each question's first hit is right where no revision counts."""
+    for question in scenario.questions:
+        found = memory.search(question.text, k=1, now=scenario.now, superseded="ignore")
+        yield any(hit.id in question.first for hit in found)
 
 
 def judge_state(question: AskedState, hits: Sequence[str]) -> dict[str, list[bool]]:
@@ -201,5 +219,7 @@ def state_tables(
                 if group in report.figures
             ),
         )
+        named = f"first@1 above that of searches that ignore revisions, {report.preset}"
+        yield records_table(named, [report.compared])
     if unchanged.memories:
         yield records_table("memories that nothing changes", [unchanged])

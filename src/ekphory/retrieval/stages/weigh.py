@@ -394,7 +394,7 @@ def _held_then(state: SearchState) -> ScoreArray:
             ends = np.where(rows == link.older, np.minimum(ends, link.since), ends)
             named = (rows == link.older) | (rows == link.newer)
             sure = np.where(named, np.maximum(sure, link.probability), sure)
-    if not sure.any() or state.reading is None:
+    if not sure.any() or state.reading is None or state.request.superseded == "ignore":
         return held
     for reference in state.reading.references:
         interval = reference.interval

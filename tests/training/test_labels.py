@@ -24,7 +24,8 @@ def test_a_text_has_the_topic_of_its_scenario_and_those_of_others_of_its_part():
 def test_what_the_package_has_is_what_the_command_fits():
     learned = learn_labels(read_scenarios(), load_bundled(), command="ekphory train labels")
     written = json.loads(LABELS_FILE.read_text(encoding="utf-8"))
-    assert written["values"] == learned.values
+    # The last digits follow the number of threads that other tests left to the linear algebra.
+    assert written["values"] == pytest.approx(learned.values, rel=1e-3)
     assert written["measured"] == learned.measured
     assert (written["data"], written["models"]) == (learned.data, learned.models)
     assert learned.measured["precision"] > 0.85

@@ -280,9 +280,9 @@ def _import_export(
     found = read_export_lines(name, lines)
     with closing(ShardWriter(shards.root)) as writer:
         while chunk := list(islice(found, CHUNK)):
-            for each in chunk:
-                if isinstance(each, Unreadable | SkippedPart):
-                    tally.pass_over(each)
+            left = (each for each in chunk if isinstance(each, Unreadable | SkippedPart))
+            for each in left:
+                tally.pass_over(each)
             for shard, records in _by_shard(chunk, shards, scope).items():
                 fields = [record.fields for record in records]
                 tally.count(records, writer.add_exported(shard, scope, fields))

@@ -171,15 +171,12 @@ def gate(
     """
     from ekphory.models.loading import load_configured_embedder, load_embedder, load_named_reranker
     from ekphory.models.reranker import model_id
-    from ekphory.retrieval.calibration import GATE_FILES, write_fitted
+    from ekphory.retrieval.calibration import write_fitted
     from ekphory_lab.evaluation.ablation import load_benchmark
     from ekphory_lab.evaluation.reranking.benchmark import GATE_FEATURES, gate_cases
     from ekphory_lab.training import gates as learning
 
-    if wanted.target is None and asked.reranker not in GATE_FILES:
-        problem = f"must be given where the reranker is none of {', '.join(GATE_FILES)}"
-        raise InvalidInput("target", None, problem, "Give --target FILE")
-    target = fitted_target(wanted.target, f"gate-{asked.reranker}.json")
+    target = _gate_target(wanted.target, asked.reranker)
     if wanted.feature not in GATE_FEATURES:
         known = ", ".join(GATE_FEATURES)
         problem = "must be a feature of a gate"
@@ -215,6 +212,15 @@ def gate(
     print_result(output, {**found, "checked": checked}, _table(gates, checked))
     if not output.json:
         result_console().print(f"{target}: the gate on {chosen.feature}", soft_wrap=True)
+
+
+def _gate_target(given: Path | None, reranker: str) -> Path:
+    from ekphory.retrieval.calibration import GATE_FILES
+
+    if given is None and reranker not in GATE_FILES:
+        problem = f"must be given where the reranker is none of {', '.join(GATE_FILES)}"
+        raise InvalidInput("target", None, problem, "Give --target FILE")
+    return fitted_target(given, f"gate-{reranker}.json")
 
 
 def _command(asked: ReadingOptions, wanted: GateOptions, chosen: LearnedGate) -> str:

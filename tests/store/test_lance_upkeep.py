@@ -203,15 +203,24 @@ def test_several_versions_need_what_each_of_them_needs(table, store_path):
     of_each = {path for manifest in manifests for path in list_needed_files(table, manifest)}
     assert set(list_needed_files(table, *manifests)) == of_each
     assert {path.parent.name for path in of_each} >= {"data", "_deletions", "_transactions"}
+    named = [path for path in table.rglob("*") if path.suffix in (".lance", ".txn")]
+    by_text = {path for path in named if any(path.name.encode() in each for each in manifests)}
+    assert {path for path in of_each if path.suffix in (".lance", ".txn")} == by_text
 
 
-def test_a_file_is_needed_whatever_stands_before_its_name_in_the_manifest(tmp_path):
-    # Of a name of 48 characters the field's number and the length are letters too: "b" and "0".
-    needed = tmp_path / "_transactions" / "1000000-0f8fad5b-d9cb-469f-a165-70867728950e.txn"
+@pytest.mark.parametrize("version", ["7", "1000", "1000000"])
+@pytest.mark.parametrize("before", [b"", b"X", b"H1P0X9"])
+def test_a_file_is_needed_whatever_stands_before_its_name_in_the_manifest(
+    tmp_path, version, before
+):
+    # The number of its field is the letter b, and its length one or a hyphen; values stand before.
+    name = f"{version}-0f8fad5b-d9cb-469f-a165-70867728950e.txn"
+    manifest = before + b"b" + bytes([len(name)]) + name.encode()
+    needed = tmp_path / "_transactions" / name
     needed.parent.mkdir()
     needed.touch()
-    (tmp_path / "_transactions" / "1000001-0f8fad5b-d9cb-469f-a165-70867728950e.txn").touch()
-    assert list(list_needed_files(tmp_path, b"b0" + needed.name.encode())) == [needed]
+    (tmp_path / "_transactions" / "1000001-7c9e6679-7425-40de-944b-e07fc1f90ae7.txn").touch()
+    assert list(list_needed_files(tmp_path, manifest)) == [needed]
 
 
 def test_what_was_outdated_for_a_minute_is_swept_once_a_minute(store, tmp_path, monkeypatch):

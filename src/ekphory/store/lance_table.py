@@ -288,6 +288,8 @@ _MANIFEST = re.compile(r"(\d+)\.manifest")
 _DELETIONS = re.compile(r"\d+-\d+-(\d+)\.(?:arrow|bin)")
 _LONG_NUMBER = re.compile(rb"[\x80-\xff]+[\x00-\x7f]")
 _FILE_NAME = re.compile(rb"[\w-]+\.(?:lance|txn)")
+_TOLD_APART = 24
+"""The last characters of a file's name, most of them random, that no other file has."""
 
 
 def commit_file(version: int) -> str:
@@ -322,9 +324,8 @@ def list_needed_files(table: Path, *manifests: bytes) -> Iterator[Path]:
     Lance gives every file a random name, which stands in the manifest of each state that needs
     it: that of an index as sixteen bytes, that of deletions as a number, those of others as text.
     """
-    names = {name for each in manifests for name in _FILE_NAME.findall(each)}
-    # The field's number and the name's length stand before it, and may be letters.
-    names |= {name[start:] for name in names for start in (1, 2)}
+    # What stands before a name may be letters too, so names are told apart by their ends.
+    ends = {name[-_TOLD_APART:] for each in manifests for name in _FILE_NAME.findall(each)}
     numbers = b"".join({number for each in manifests for number in _LONG_NUMBER.findall(each)})
     for path in sorted(path for path in table.rglob("*") if path.is_file()):
         folder, *rest = path.relative_to(table).parts
@@ -333,8 +334,8 @@ def list_needed_files(table: Path, *manifests: bytes) -> Iterator[Path]:
             named = any(_index_is_named(rest[0], each) for each in manifests)
         elif folder == "_deletions":
             named = _deletions_are_named(path.name, numbers)
-        elif _FILE_NAME.fullmatch(name):
-            named = name in names
+        elif len(name) >= _TOLD_APART and _FILE_NAME.fullmatch(name):
+            named = name[-_TOLD_APART:] in ends
         else:
             named = folder != "_versions" and any(name in each for each in manifests)
         if named:

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ekphory.agent.evidence import FEATURES, HOPS_FILE, READ_FEATURES, read_weights
+from ekphory.models.onnx_embedder import load_bundled
 from ekphory.retrieval.calibration import read_fitted
-from ekphory.testing import HashEmbedder
 from ekphory_lab.training.hops import find_steps, hop_scopes, learn_hops
 
 
@@ -15,7 +15,7 @@ from ekphory_lab.training.hops import find_steps, hop_scopes, learn_hops
 def test_hops_are_learned_from_questions_of_one_and_of_several_memories():
     scopes = [replace(scope, questions=scope.questions[:20]) for scope in hop_scopes(seed=0)[:2]]
     assert [len(scope.questions) for scope in scopes] == [20, 20]
-    embedder = HashEmbedder()
+    embedder = load_bundled()
     with ExitStack() as kept_open:
         found = find_steps(scopes, embedder, kept_open)
         file = learn_hops(found, seed=0, embedder=embedder)

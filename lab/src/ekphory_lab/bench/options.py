@@ -67,7 +67,11 @@ class StoreOptions:
 
     def describe(self, asked: BenchOptions | ServingOptions) -> dict[str, Any]:
         """Return these options and the others, for a report."""
-        chosen = {"scopes": self.layouts, "embedder": name_embedder(self.embedder)}
+        chosen = {
+            "scopes": self.layouts,
+            "embedder": name_embedder(self.embedder),
+            "cache": None if self.cache is None else str(self.cache),
+        }
         return asdict(self) | asdict(asked) | chosen
 
 

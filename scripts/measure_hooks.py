@@ -31,7 +31,7 @@ from ekphory.hooks.hosts import HOSTS
 from ekphory.hooks.running import LEAST_PROBABILITY, LEAST_RELEVANCE, HookRun
 from ekphory.hooks.state import HookState
 from ekphory.memory import Memory
-from ekphory.models.onnx_embedder import load_bundled
+from ekphory.models.onnx_models import load_bundled
 from ekphory.prompting.block import estimate_tokens
 from ekphory_lab.bench.generate import Corpus, PooledEmbedder, VectorPool, passage
 

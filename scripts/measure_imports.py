@@ -28,7 +28,7 @@ import lancedb
 
 from ekphory.frameworks.langgraph import EkphoryStore
 from ekphory.memory import Memory
-from ekphory.models.onnx_embedder import load_bundled
+from ekphory.models.onnx_models import load_bundled
 from ekphory_lab.bench.generate import BATCH, Corpus
 
 _FILES = 4

@@ -25,7 +25,7 @@ from ekphory.importers.documents import DocumentOptions, import_documents
 from ekphory.memory import Memory
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import BALANCED
-from ekphory.retrieval.stages.link import FollowLinks
+from ekphory.retrieval.stages.relate import FollowLinks
 from ekphory.types import MemoryRecord
 from ekphory_lab.evaluation.loaders import load_multihop
 from ekphory_lab.evaluation.metrics import measures, paired_test

@@ -16,8 +16,8 @@ from ekphory.errors import EmbedderMismatch, StoreError, StoreLocked, StoreWarni
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbedderIdentity
 from ekphory.retrieval.pipeline import Pipeline
+from ekphory.retrieval.query import CleanQuery
 from ekphory.retrieval.stages.find import Fuse, SearchPools
-from ekphory.retrieval.stages.query import CleanQuery
 from ekphory.store.checks import examine
 from ekphory.store.lance import LanceStore
 from ekphory.store.lance_snapshot import LanceSnapshot

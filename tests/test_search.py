@@ -12,8 +12,8 @@ from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import PRESETS as ALL_PRESETS
+from ekphory.retrieval.query import ClassifyQuery, CleanQuery
 from ekphory.retrieval.stages.find import Fuse, SearchPools
-from ekphory.retrieval.stages.query import ClassifyQuery, CleanQuery
 from ekphory.retrieval.stages.shape import Cut
 from ekphory.testing import HashEmbedder
 

@@ -15,9 +15,10 @@ from ekphory.models.model_record import CalibrationCard, RerankerRecord
 from ekphory.models.reranker import BundledReranker
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import PRESETS
+from ekphory.retrieval.query import CleanQuery
 from ekphory.retrieval.stages.find import Fuse, SearchPools
-from ekphory.retrieval.stages.query import CleanQuery, ExpandQuery
 from ekphory.retrieval.stages.shape import Cut
+from ekphory.retrieval.stages.widen import ExpandQuery
 from ekphory.testing import OverlapReranker, ScriptedChat
 from services.wire import Reply, running_service, says
 

@@ -24,6 +24,8 @@ MODULE_CODE = 600
 TEST_FILE_LINES = 600
 SMALL_MODULE, SMALL_MODULES, MEDIAN_CODE = 40, 12, 100
 PRODUCT_MODULES, LAB_MODULES = 260, 90
+USED_ONCE = 50
+FILES_ENTERED = {"add": 12, "search": 32, "accurate": 36, "agent": 55}
 FUNCTION_LINES = 50
 ARGUMENTS = 6
 NESTING = 3
@@ -131,6 +133,21 @@ def code_lines(path: Path) -> int:
     return len(held - documented)
 
 
+def module_name(path: Path) -> str:
+    return ".".join(("ekphory", *path.relative_to(SOURCE).with_suffix("").parts))
+
+
+def imported(path: Path) -> set[str]:
+    """Modules that a file imports, as a whole or names of theirs."""
+    found = set[str]()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+    return found - {module_name(path)}
+
+
 def words(name: str) -> set[str]:
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)}
 
@@ -159,6 +176,20 @@ def test_modules_are_neither_many_nor_small():
     assert len(modules(LAB_FILES)) <= LAB_MODULES
     assert sum(size < SMALL_MODULE for size in sizes) <= SMALL_MODULES
     assert median(sizes) >= MEDIAN_CODE
+
+
+@pytest.mark.slow
+def test_few_modules_are_used_by_one_other_only():
+    names = {module_name(path) for path in modules(PRODUCT_FILES)}
+    users = Counter(used for path in PRODUCT_FILES for used in imported(path) & names)
+    assert sum(users[name] == 1 for name in names) <= USED_ONCE
+
+
+@pytest.mark.slow
+def test_a_call_crosses_few_files(start_child, tmp_path):
+    (entered,) = start_child("caller.py", tmp_path / "store").finished(120)
+    assert set(entered) == set(FILES_ENTERED)
+    assert {name: count for name, count in entered.items() if count > FILES_ENTERED[name]} == {}
 
 
 @pytest.mark.slow

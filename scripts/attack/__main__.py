@@ -85,7 +85,7 @@ def _earlier(target: Path, commit: str) -> dict[str, dict[str, float]]:
 
 
 def _write(target: Path, commit: str, done: dict[str, dict[str, float]]) -> None:
-    from ekphory.models.onnx_embedder import load_bundled
+    from ekphory.models.onnx_models import load_bundled
 
     values = {figure: value for figures in done.values() for figure, value in figures.items()}
     content = {

@@ -15,13 +15,12 @@ from ekphory.errors import InvalidInput, StoreError, StoreWarning
 from ekphory.models.changes import BUNDLED, ChangeReader, bundled_change_reader
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
 from ekphory.retrieval.lexical import TERMS_VERSION
-from ekphory.retrieval.revisions import SnapshotLinks
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.retrieval.stages.shape import PinnedRules
 from ekphory.store import protocol
 from ekphory.store.lance import LanceStore
 from ekphory.store.lance_table import never
-from ekphory.store.ledger import LEDGER_FOLDER, Ledger
+from ekphory.store.ledger import LEDGER_FOLDER, Ledger, SnapshotLinks
 from ekphory.store.writer import FencedLock, UpkeepState, Writer, make_lock
 from ekphory.threads import ForkSafeLock, run_after_fork
 from ekphory.types import Progress, is_storable

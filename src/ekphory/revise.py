@@ -17,9 +17,8 @@ from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
 from ekphory.filters.tree import And, Comparison, Field, In
 from ekphory.history import get, history
-from ekphory.retrieval.revisions import FOREVER, RevisionLinks
 from ekphory.scope import OWNER_FIELDS, Scope, get_owner, owned_like
-from ekphory.store.ledger import LedgerEntry, revision_id
+from ekphory.store.ledger import FOREVER, LedgerEntry, RevisionLinks, revision_id
 from ekphory.store.protocol import CURRENT
 from ekphory.types import (
     EPOCH,
@@ -293,7 +292,7 @@ def timeline(engine: Engine, scope: Scope, ids: Sequence[str], *, k: int) -> tup
     ordered = sorted(records, key=lambda key: ids.index(records[key].id))
     rows = snapshot.rows_of(np.array(ordered, np.int64))
     rows = rows[rows >= 0]
-    links = engine.links.of(snapshot).acting()
+    links = engine.links.of(snapshot.columns).acting()
     groups = links.joined_to(rows.tolist())
     group = groups[0] if groups else rows[:1].tolist()
     keys = snapshot.columns.key[group].tolist()
@@ -340,7 +339,7 @@ def profile(
     """Return the lasting facts and preferences that hold, the most important first."""
     check_count("k", k)
     snapshot = engine.snapshots.of(scope.predicate())
-    columns, links = snapshot.columns, engine.links.of(snapshot).acting()
+    columns, links = snapshot.columns, engine.links.of(snapshot.columns).acting()
     at = to_microseconds(now)
     lasting = (columns.type == "semantic") & snapshot.alive(at) & (columns.at <= at)
     rows = [row for row in np.flatnonzero(lasting).tolist() if _holds(row, links)]

@@ -36,9 +36,9 @@ from ekphory.retrieval.pipeline import (
     read_candidates,
 )
 from ekphory.retrieval.presets import preset
-from ekphory.retrieval.revisions import RevisionLink, RevisionLinks
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.scope import Scope
+from ekphory.store.ledger import RevisionLink, RevisionLinks
 from ekphory.store.protocol import CURRENT, IntArray, VectorsReplaced
 from ekphory.types import (
     EPOCH,
@@ -350,7 +350,7 @@ def _search(
     resources = _resources(
         engine, scope, question, models, RememberedRecords(snapshot.records.fetch)
     )
-    links = engine.links.of(snapshot)
+    links = engine.links.of(snapshot.columns)
     state = SearchState(request, snapshot, resources, question.query, links=links)
     detail = {}
     if question.context and not any(_READS_CONTEXT & stage.gives for stage in pipeline.stages):

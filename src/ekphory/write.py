@@ -21,7 +21,7 @@ from ekphory.errors import InvalidInput, ScopeError, suggest
 from ekphory.filters.tree import EVERYTHING
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel, FloatMatrix
 from ekphory.models.late_bound import PredictedTraits, average_traits, read_passages
-from ekphory.prompting.recall_block import strip_recall_blocks
+from ekphory.prompting.recall_block import OPENING, strip_recall_blocks
 from ekphory.retrieval.lexical import passage_terms
 from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope, check_name, get_owner
 from ekphory.store.protocol import Presence, StoredMemory, first_key
@@ -96,7 +96,9 @@ def make_draft(
         raise InvalidInput("record", given, "a record is a dict", 'Give {"text": "…"}')
     values = {name: value for name, value in given.items() if value is not None}
     _refuse_unknown(values)
-    text = strip_recall_blocks(_check_text(values.get("text", "")))
+    text = _check_text(values.get("text", ""))
+    if OPENING in text:
+        text = strip_recall_blocks(text)
     owner: dict[str, Any] = {
         name: scope.fill(name, check_name(name, values[name]) if name in values else None)
         for name in SCOPE_FIELDS

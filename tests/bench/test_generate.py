@@ -6,7 +6,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from ekphory.models.model_record import TOKENIZER_FILE
-from ekphory.models.onnx_embedder import BUNDLED
+from ekphory.models.onnx_models import BUNDLED
 from ekphory_lab.bench.generate import Corpus, passage
 from ekphory_lab.bench.options import TURNS
 

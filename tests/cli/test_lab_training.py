@@ -8,7 +8,7 @@ from tests.training.tiny_encoder import TEXTS, write_tiny_encoder
 from ekphory.errors import InvalidInput
 from ekphory.models import Embedder
 from ekphory.models.loading import load_embedder, read_calibration
-from ekphory.models.onnx_embedder import OnnxEmbedder
+from ekphory.models.onnx_models import OnnxEmbedder
 from ekphory.retrieval.calibration import FITTED, read_fitted
 from ekphory_lab.cli.train_commands import fitted_target
 from ekphory_lab.training.embedder_config import CONFIGS

@@ -16,7 +16,7 @@ from ekphory.filters.tree import EVERYTHING
 from ekphory.memory import Memory
 from ekphory.scope import Scope
 from ekphory.search import Question, search
-from ekphory.store import lance_blocks
+from ekphory.store import blocks
 from ekphory.store.protocol import ScopeColumns
 from ekphory.testing import HashEmbedder
 from ekphory_lab.bench.cluster import object_storage
@@ -224,7 +224,7 @@ def test_purged_text_is_held_no_more(shards, open_writer):
 def test_what_is_read_at_once_is_what_is_read_in_parts(
     shards, reader, monkeypatch, whole_files_up_to
 ):
-    monkeypatch.setattr(lance_blocks, "_READ_WHOLE", whole_files_up_to)
+    monkeypatch.setattr(blocks, "_READ_WHOLE", whole_files_up_to)
     with open_memory(shards.root, SCOPE, embedder=HashEmbedder()) as memory:
         memory.add(" ".join(f"word{n}" for n in range(250)), id="long", importance=0.9)
         memory.add_many(sayings(30))
@@ -271,8 +271,8 @@ def test_a_fork_searches_without_the_library_that_its_parent_had_loaded(tmp_path
     context = multiprocessing.get_context("fork")
     answers = context.SimpleQueue()
     assert len(found()) == 3
-    assert lance_blocks.can_read_at_once()
-    child = context.Process(target=lambda: answers.put((lance_blocks.can_read_at_once(), found())))
+    assert blocks.can_read_at_once()
+    child = context.Process(target=lambda: answers.put((blocks.can_read_at_once(), found())))
     child.start()
     child.join(30)
     child.kill()

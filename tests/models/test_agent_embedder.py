@@ -17,8 +17,8 @@ from ekphory.errors import InvalidInput, ModelError
 from ekphory.models.agent_embedder import Embedder
 from ekphory.models.late_bound import normalised
 from ekphory.models.loading import load_embedder
-from ekphory.models.onnx_embedder import load_bundled
 from ekphory.models.onnx_export import ModelDescription, export_embedder
+from ekphory.models.onnx_models import load_bundled
 from ekphory.types import MEMORY_TYPES
 
 

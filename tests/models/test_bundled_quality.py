@@ -7,7 +7,7 @@ import pytest
 
 from ekphory.models.agent_embedder import Embedder
 from ekphory.models.loading import load_embedder
-from ekphory.models.onnx_embedder import load_bundled
+from ekphory.models.onnx_models import load_bundled
 from ekphory_lab.evaluation.loaders import load_conversation
 from ekphory_lab.evaluation.runner import evaluate
 from ekphory_lab.evaluation.systems import dense_system

@@ -14,7 +14,7 @@ from ekphory.models.loading import (
     load_embedder,
     load_reranker,
 )
-from ekphory.models.onnx_embedder import load_bundled
+from ekphory.models.onnx_models import load_bundled
 from ekphory.models.reranker import BundledReranker, RerankPassage, RerankQuery
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.cases import read_cases
 
 from ekphory.errors import ModelError
-from ekphory.models.onnx_embedder import OnnxEmbedder, load_bundled
+from ekphory.models.onnx_models import OnnxEmbedder, load_bundled
 
 CASES = read_cases(__file__)
 

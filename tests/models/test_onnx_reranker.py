@@ -20,14 +20,14 @@ from ekphory.models.model_record import (
     read_reranker_record,
     seal_reranker,
 )
-from ekphory.models.onnx_embedder import load_bundled
-from ekphory.models.onnx_reranker import (
+from ekphory.models.onnx_models import (
     MOST_NEIGHBOUR_TOKENS,
     MOST_QUERY_TOKENS,
     MOST_TARGET_TOKENS,
     MOST_TOKENS,
     CrossEncoderLayout,
     OnnxReranker,
+    load_bundled,
 )
 from ekphory.models.reranker import (
     SMALL_RERANKER,

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from ekphory.errors import ModelError
-from ekphory.models.onnx_session import OnnxSession, has_vnni
+from ekphory.models.onnx_models import OnnxSession, has_vnni
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_bytes_that_are_no_graph_are_refused_with_the_remedy(model):
 
 
 def test_nothing_is_noted_of_the_machine_on_which_a_model_runs(tmp_path):
-    code = "from ekphory.models.onnx_embedder import load_bundled; load_bundled().encode(['tea'])"
+    code = "from ekphory.models.onnx_models import load_bundled; load_bundled().encode(['tea'])"
     home = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     named = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
     subprocess.run([sys.executable, "-c", code], env=named | home, check=True)

@@ -8,8 +8,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from ekphory.errors import ModelError
 from ekphory.models.model_record import MODEL_FILE, TOKENIZER_FILE, RerankerRecord, seal_reranker
-from ekphory.models.onnx_embedder import load_bundled
-from ekphory.models.onnx_reranker import PROBES
+from ekphory.models.onnx_models import PROBES, load_bundled
 
 TINY = {
     **{"hidden_size": 32, "intermediate_size": 64, "initializer_range": 0.5},

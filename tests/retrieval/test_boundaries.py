@@ -10,9 +10,9 @@ import pytest
 from tests.store.store_contract import contract_record
 
 from ekphory.retrieval.calibration import answer_features
-from ekphory.retrieval.pipeline import CANONICAL_STAGES, describe
+from ekphory.retrieval.pipeline import CANONICAL_STAGES, QueryClass, describe
 from ekphory.retrieval.presets import PRESETS
-from ekphory.retrieval.query import QueryClass, words_of
+from ekphory.retrieval.query import words_of
 from ekphory.retrieval.stages.find import SearchPools
 from ekphory.retrieval.time_arm import find_timed_rows
 from ekphory.time_words.parse import read_time

@@ -9,8 +9,8 @@ from tests.store.store_contract import contract_record
 from ekphory.errors import InvalidInput
 from ekphory.retrieval.pipeline import CANONICAL_STAGES, Pipeline, describe
 from ekphory.retrieval.presets import PRESETS
+from ekphory.retrieval.query import CleanQuery
 from ekphory.retrieval.stages.find import Fuse, SearchPools
-from ekphory.retrieval.stages.query import CleanQuery
 from ekphory.retrieval.stages.rerank import GateReranker
 from ekphory.retrieval.stages.shape import Cut, Diversify
 from ekphory.retrieval.stages.weigh import Decay, Weigh

@@ -6,7 +6,7 @@ from ekphory.errors import InvalidInput
 from ekphory.retrieval.calibration import EVEN_CURVES, MEANING_CURVES, WORD_CURVES
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import DEFAULT_PRESET, PRESETS, preset
-from ekphory.retrieval.stages.query import CleanQuery
+from ekphory.retrieval.query import CleanQuery
 
 
 def stages(name):

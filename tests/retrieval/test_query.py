@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tests.cases import read_cases
 
 from ekphory.errors import InvalidInput
+from ekphory.retrieval.pipeline import QueryClass
 from ekphory.retrieval.query import (
     CUES,
     DEEPEST,
     INTENTS,
     TENSES,
-    QueryClass,
     Removal,
     classify_query,
     clean_query,

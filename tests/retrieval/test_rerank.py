@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 
 from ekphory.errors import ModelError
 from ekphory.models.reranker import RerankPassage, RerankQuery
-from ekphory.retrieval.rerank import (
+from ekphory.retrieval.fusion import (
     Blend,
-    as_question,
     blended_ranks,
     blended_scores,
     is_undecided,
     min_max,
     reranked,
-    score_relevance,
 )
+from ekphory.retrieval.stages.rerank import as_question, score_relevance
 from ekphory.testing import OverlapReranker
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from ekphory.memory import Memory
+from ekphory.retrieval.fusion import Blend
 from ekphory.retrieval.presets import PRESETS
-from ekphory.retrieval.rerank import Blend
 from ekphory.retrieval.stages.find import Fuse, SearchPools, lexical_scores
 from ekphory.retrieval.stages.rerank import Rerank
 from ekphory.retrieval.stages.shape import Diversify

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ekphory.filters.lance_sql import matches
 from ekphory.filters.tree import And, Filter
 from ekphory.scope import get_owner, owner_name
+from ekphory.store.blocks import columns_of, vectors_of
 from ekphory.store.protocol import (
     CURRENT,
     NEVER,
@@ -29,7 +30,6 @@ from ekphory.store.protocol import (
     StoreIdentity,
     Verification,
 )
-from ekphory.store.writer import columns_of, vectors_of
 from ekphory.types import MemoryRecord, Progress, now_utc, to_microseconds
 
 

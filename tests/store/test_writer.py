@@ -16,16 +16,14 @@ from tests.store.store_contract import CONTRACT_IDENTITY
 from ekphory.errors import StoreClosed, StoreError, StoreLocked
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.memory import Memory
+from ekphory.store.blocks import RecentWrites, columns_of, current_within, vectors_of
 from ekphory.store.protocol import ScopeColumns
 from ekphory.store.writer import (
     LOCK_FILE,
     NOTE_FILE,
     DirectoryLock,
-    RecentWrites,
     UpkeepState,
     Writer,
-    columns_of,
-    vectors_of,
 )
 from ekphory.testing import HashEmbedder
 
@@ -375,7 +373,7 @@ def test_only_memories_of_the_scope_are_told(tmp_path):
         a.add("of a")
         b.add("of b")
         growth = a._engine.store.growth_since(version)
-    mine = growth.within(Comparison(Field("project"), "eq", "a"))
+    mine = current_within(growth.memories, Comparison(Field("project"), "eq", "a"))
     assert [each.record.text for each in mine] == ["of a"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ekphory.errors import DatasetError
 from ekphory.models.captures import MESSAGE_CLASSES
-from ekphory.models.onnx_embedder import load_bundled
+from ekphory.models.onnx_models import load_bundled
 from ekphory_lab.training.capture_texts import read_marks, read_transcripts
 from ekphory_lab.training.changes import of_part
 

@@ -13,8 +13,8 @@ from tests.training.tiny_encoder import TEXTS, write_tiny_encoder
 
 from ekphory.errors import InvalidInput, ModelError
 from ekphory.models.late_bound import normalised, read_components
-from ekphory.models.onnx_embedder import OnnxEmbedder
 from ekphory.models.onnx_export import ModelDescription, export_embedder, unpack_embedder
+from ekphory.models.onnx_models import OnnxEmbedder
 from ekphory_lab.training.static_int8 import (
     CalibrationSource,
     export_float_embedder,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ekphory.agent.evidence import FEATURES, HOPS_FILE, READ_FEATURES, read_weights
-from ekphory.models.onnx_embedder import load_bundled
+from ekphory.models.onnx_models import load_bundled
 from ekphory.retrieval.calibration import read_fitted
 from ekphory_lab.training.hops import find_steps, hop_scopes, learn_hops
 

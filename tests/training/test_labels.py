@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ekphory.capture.services import LABELS_FILE
-from ekphory.models.onnx_embedder import load_bundled
+from ekphory.models.onnx_models import load_bundled
 from ekphory_lab.training.changes import read_scenarios
 from ekphory_lab.training.labels import OTHER_LABELS, learn_labels, read_labelled
 

@@ -13,7 +13,7 @@ from tests.training.trainable_encoder import write_trainable_encoder
 from ekphory.errors import DatasetError, InvalidInput
 from ekphory.models.captures import bundled_capture_reader
 from ekphory.models.changes import bundled_change_reader
-from ekphory.models.onnx_embedder import OnnxEmbedder, load_bundled
+from ekphory.models.onnx_models import OnnxEmbedder, load_bundled
 from ekphory.models.reranker import BUNDLED_RERANKERS, bundled_reranker, model_id
 from ekphory.models.shared_layers import SharedLayers
 from ekphory_lab.cli.commands import COMMANDS

@@ -9,8 +9,7 @@ from onnx import load_from_string
 
 from ekphory.errors import ModelError
 from ekphory.models.model_record import read_reranker_record, seal_reranker
-from ekphory.models.onnx_reranker import PairTokens
-from ekphory.models.onnx_session import OnnxSession
+from ekphory.models.onnx_models import OnnxSession, PairTokens
 from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
 from ekphory.models.shared_layers import HIDDEN, SharedLayers, cut_graph
 from ekphory_lab.training.reader_export import export_shared_layers

@@ -27,8 +27,8 @@ from ekphory.agent.provider import (
 )
 from ekphory.engine import Engine
 from ekphory.models.reranker import RerankingModel, RerankQuery
+from ekphory.retrieval.fusion import blended_ranks
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels
-from ekphory.retrieval.rerank import blended_ranks
 from ekphory.scope import Scope
 from ekphory.search import Question, SearchResult, search
 from ekphory.types import Hit

@@ -24,7 +24,7 @@ from ekphory.models.captures import ENTITY_KINDS, EntityKind
 from ekphory.models.chat import Chat, ChatMessage, ChatOptions
 from ekphory.models.embedder import EmbeddingModel, FloatMatrix
 from ekphory.models.late_bound import read_passages
-from ekphory.models.onnx_embedder import load_bundled
+from ekphory.models.onnx_models import load_bundled
 from ekphory.models.reranker import PlattScaling
 from ekphory.prompting.injection import find_injection
 from ekphory.retrieval.calibration import FITTED, read_fitted, require_models

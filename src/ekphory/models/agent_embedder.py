@@ -24,7 +24,7 @@ from ekphory.models.model_record import (
     read_checked,
     read_record,
 )
-from ekphory.models.onnx_embedder import OnnxEmbedder
+from ekphory.models.onnx_models import OnnxEmbedder
 from ekphory.models.torch_embedder import (
     AGENTRANK_FILE,
     SavedFormat,

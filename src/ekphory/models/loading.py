@@ -36,7 +36,7 @@ from ekphory.models.reranker import (
 )
 
 if TYPE_CHECKING:
-    from ekphory.models.onnx_embedder import OnnxEmbedder
+    from ekphory.models.onnx_models import OnnxEmbedder
     from ekphory.models.torch_embedder import TorchEmbedder, TorchOptions
 
 
@@ -168,7 +168,7 @@ def load_local_embedder(
         raise InvalidInput("runtime", runtime, f"{name} has no such model", "Leave it out")
     if bundled or (onnx is not None and runtime != "torch"):
         # ONNX Runtime is slow to import.
-        from ekphory.models.onnx_embedder import OnnxEmbedder, load_bundled
+        from ekphory.models.onnx_models import OnnxEmbedder, load_bundled
 
         return load_bundled() if onnx is None else OnnxEmbedder(onnx)
     # Optional: needs the [torch] extra.
@@ -286,7 +286,7 @@ def load_local_reranker(
         if onnx is None:
             raise InvalidInput("runtime", runtime, f"{name} has no such model", "Leave it out")
         # ONNX Runtime is slow to import.
-        from ekphory.models.onnx_reranker import OnnxReranker
+        from ekphory.models.onnx_models import OnnxReranker
 
         return OnnxReranker(onnx)
     # Optional: needs the extras [torch] or [vllm].

@@ -34,8 +34,7 @@ from ekphory.models.captures import (
 )
 from ekphory.models.embedder import Offsets, batch_by_length, replace_lone_surrogates
 from ekphory.models.onnx_change_reader import softmax
-from ekphory.models.onnx_reranker import PairTokens, copy_plain, find_special_token
-from ekphory.models.onnx_session import TOKENS_PER_RUN
+from ekphory.models.onnx_models import TOKENS_PER_RUN, PairTokens, copy_plain, find_special_token
 from ekphory.models.shared_layers import LOGITS, TAGS, UpperModel
 
 LAYOUT_NAME = "ekphory-capture-1"

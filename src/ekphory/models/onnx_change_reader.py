@@ -26,8 +26,7 @@ from ekphory.models.embedder import (
     list_distinct_words,
     replace_lone_surrogates,
 )
-from ekphory.models.onnx_reranker import PairTokens, copy_plain, find_special_token
-from ekphory.models.onnx_session import BatchedRun
+from ekphory.models.onnx_models import BatchedRun, PairTokens, copy_plain, find_special_token
 from ekphory.models.shared_layers import LOGITS, UpperModel
 from ekphory.threads import Workers
 from ekphory.types import MemoryRecord, format_date

@@ -21,7 +21,7 @@ from ekphory.types import MEMORY_TYPES, Hit, MemoryRecord, MemoryType, format_da
 
 if TYPE_CHECKING:
     from ekphory.models.model_record import CalibrationCard
-    from ekphory.models.onnx_reranker import OnnxReranker
+    from ekphory.models.onnx_models import OnnxReranker
 
 
 # The dialogue before a question.
@@ -455,7 +455,7 @@ def _read_id(directory: Path) -> str:
 @cache
 def _load_once(directory: Path) -> OnnxReranker:
     # ONNX Runtime is slow to import, and not every process reranks.
-    from ekphory.models.onnx_reranker import OnnxReranker
+    from ekphory.models.onnx_models import OnnxReranker
 
     return OnnxReranker(directory)
 

@@ -23,8 +23,13 @@ from ekphory.models.model_record import (
     read_checked,
     read_reranker_record,
 )
-from ekphory.models.onnx_reranker import PairTokens
-from ekphory.models.onnx_session import OnnxSession, load_session, load_tokenizer, pad_batch
+from ekphory.models.onnx_models import (
+    OnnxSession,
+    PairTokens,
+    load_session,
+    load_tokenizer,
+    pad_batch,
+)
 from ekphory.models.reranker import bundled_directory
 from ekphory.protocol_buffers import encode_field, read_fields
 

@@ -17,7 +17,7 @@ from ekphory.models.embedder import (
     check_finite,
     replace_lone_surrogates,
 )
-from ekphory.models.onnx_reranker import check_order
+from ekphory.models.onnx_models import check_order
 from ekphory.models.reranker import (
     UNCALIBRATED,
     Judgement,

@@ -19,8 +19,8 @@ from ekphory.models.late_bound import (
     age_buckets_at,
     late_bound_scores,
 )
+from ekphory.store.blocks import ScopeBlocks
 from ekphory.store.lance_rows import look_up
-from ekphory.store.lance_snapshot import ScopeBlocks
 from ekphory.store.protocol import IntArray, KeyedVectors, ScoreArray, Store
 
 # Vectors of one large scope by key, in half precision: scoring a thousand reads no disk.

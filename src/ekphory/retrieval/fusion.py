@@ -1,14 +1,21 @@
-"""Putting the scores of the two arms together: pure functions over arrays."""
+"""Putting scores together, of the two arms and of a reranker: pure functions over arrays."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ekphory.models.reranker import log_odds
+
 FloatArray = NDArray[np.float32]
+Float64Array = NDArray[np.float64]
+
+# The two arms.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,3 +109,134 @@ def _found(scores: FloatArray) -> NDArray[np.intp]:
     """Return the rows that an arm found, best first, equal ones in their order."""
     found = np.flatnonzero(~np.isnan(scores))
     return found[np.argsort(-scores[found], kind="stable")]
+
+
+# A reranker's scores and the first stage's order.
+#
+# Source of the formulas: `blendByRank` and `blendScores` in kleinpanic/memory-spark,
+# `src/rerank/reranker.ts`.
+
+BlendMethod = Literal["ranks", "scores"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blend:
+    """How a reranker's scores and the first stage's order become one.
+
+    Attributes:
+        method: `ranks` sums reciprocal ranks; `scores` adds the scores, both scaled to [0, 1].
+        first_stage_share: Share of the first stage among `scores`; 0 leaves the reranker alone.
+        constant: Added to each rank among `ranks`.
+        first_stage_weight, reranker_weight: Of the two among `ranks`.
+        least_spread: Reranker's scores that lie closer together, in logits, change no order.
+        most_spread: Among `scores`: what lies further below the reranker's best, in logits, counts
+            as so far below. How improbable the improbable are shall not decide about the best.
+    """
+
+    method: BlendMethod = "ranks"
+    first_stage_share: float = 0.0
+    constant: float = 60.0
+    first_stage_weight: float = 1.0
+    reranker_weight: float = 1.0
+    least_spread: float = 0.5
+    most_spread: float = math.inf
+
+
+def turns_blend(first_stage_share: float) -> Blend:
+    """Return the blend of scores found best on turns of conversations (docs/LOG.md, 31)."""
+    return Blend(method="scores", first_stage_share=first_stage_share, most_spread=5.0)
+
+
+def reranked(
+    first_stage: Float64Array,
+    reranker: Float64Array,
+    blend: Blend,
+    *,
+    gate_weight: float = 1.0,
+    boost: Float64Array | None = None,
+) -> Float64Array:
+    """Score all candidates anew; those that were not read follow the others in their order.
+
+    Args:
+        first_stage: Values they were ordered by, best first, shape (candidates,).
+        reranker: Scores in [0, 1], NaN for a candidate that was not read.
+        blend: How the two become one.
+        gate_weight: Multiplies the first stage's weight among `ranks`.
+        boost: Multiplies the new score of each candidate; None for no change.
+    """
+    read = ~np.isnan(reranker)
+    factors = np.ones(len(first_stage)) if boost is None else boost
+    scores = np.empty(len(first_stage))
+    if blend.method == "scores":
+        blended = blended_scores(
+            first_stage[read],
+            reranker[read],
+            first_stage_share=blend.first_stage_share,
+            most_spread=blend.most_spread,
+        )
+    else:
+        blended = blended_ranks(
+            reranker[read],
+            constant=blend.constant,
+            first_stage_weight=blend.first_stage_weight * gate_weight,
+            reranker_weight=blend.reranker_weight,
+        )
+    scores[read] = blended * factors[read]
+    rest = first_stage[~read] * factors[~read]
+    lowest, highest = scores[read].min(initial=0.0), rest.max(initial=0.0)
+    scores[~read] = rest - highest + lowest - 1e-5
+    return scores
+
+
+def blended_ranks(
+    reranker: Float64Array,
+    *,
+    constant: float = 60.0,
+    first_stage_weight: float = 1.0,
+    reranker_weight: float = 1.0,
+) -> Float64Array:
+    """Add weighted reciprocal ranks: w₁/(constant + r₁) + w₂/(constant + r₂), ranks from 1.
+
+    Candidates come in the first stage's order, so the place is its rank. Equal reranker scores
+    keep that order.
+    """
+    places = np.arange(1, len(reranker) + 1, dtype=np.float64)
+    ranks = np.empty(len(reranker))
+    ranks[np.argsort(-reranker, kind="stable")] = places
+    return first_stage_weight / (constant + places) + reranker_weight / (constant + ranks)
+
+
+def blended_scores(
+    first_stage: Float64Array,
+    reranker: Float64Array,
+    *,
+    first_stage_share: float,
+    most_spread: float = math.inf,
+) -> Float64Array:
+    """Add share·minmax(first stage) + (1 - share)·minmax(max(l, max(l) - most_spread)).
+
+    l are the logits of the reranker's scores.
+    """
+    share, read = first_stage_share, log_odds(reranker)
+    bounded = np.maximum(read, read.max(initial=-math.inf) - most_spread)
+    return share * min_max(first_stage) + (1 - share) * min_max(bounded)
+
+
+def lift_odds(scores: Float64Array, factors: Float64Array) -> Float64Array:
+    """Return probabilities whose odds are multiplied; NaN stays."""
+    lifted = log_odds(scores) + np.log(factors)
+    return np.where(factors == 1, scores, 1 / (1 + np.exp(-lifted)))
+
+
+def min_max(values: Float64Array) -> Float64Array:
+    """Scale to [0, 1]; equal values all become .5."""
+    spread = np.ptp(values) if len(values) else 0.0
+    if spread == 0:
+        return np.full(len(values), 0.5)
+    return np.asarray((values - values.min()) / spread)
+
+
+def is_undecided(reranker: Float64Array, *, least_spread: float) -> bool:
+    """Whether the scores, NaN aside, lie so close together in logits that their order is chance."""
+    read = reranker[~np.isnan(reranker)]
+    return len(read) > 1 and float(np.ptp(log_odds(read))) < least_spread

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from datetime import tzinfo
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,65 @@ from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.reranker import RerankingModel
 from ekphory.retrieval.gate import GateDecision
-from ekphory.retrieval.revisions import RevisionLinks
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.spans import TraceSpan
+from ekphory.store.ledger import RevisionLinks
 from ekphory.store.protocol import IntArray, ScoreArray
 from ekphory.types import MemoryRecord, ResultOrder, StageTrace, SupersededUse, TimeUse, Trace
 
 if TYPE_CHECKING:
-    from ekphory.retrieval.query import QueryClass
     from ekphory.retrieval.time_arm import TimedRows
     from ekphory.time_words.reference import TimeReading
+
+
+# What kind of query it is.
+
+Intent = Literal["lookup", "temporal", "preference", "procedural", "comparison", "chain"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryHints:
+    """What the words of a query say about the memories that are wanted; each in [0, 1], 0: nothing.
+
+    Attributes:
+        importance: Important ones, as in "the most important".
+        episodic: What happened, as in "last time".
+        semantic: Preferences and standing facts, as in "my preference".
+        procedural: How something is done, as in "how do I".
+    """
+
+    importance: float = 0.0
+    episodic: float = 0.0
+    semantic: float = 0.0
+    procedural: float = 0.0
+
+    @property
+    def given(self) -> dict[str, float]:
+        """Return the hints that say something, by name."""
+        return {name: value for name in self.__slots__ if (value := getattr(self, name)) > 0}
+
+
+NO_HINTS = QueryHints()
+
+
+@dataclass(frozen=True, slots=True)
+class QueryClass:
+    """What kind of query it is.
+
+    Attributes:
+        intent: `lookup` one fact, also where nothing else is recognised; `temporal` when, how long,
+            in what order, or within what time; `preference` tastes, habits and opinions;
+            `procedural` how something is done; `comparison` several things against each other;
+            `chain` something described through something else, which must be found first.
+        complexity: In [0, 1]; grows with clauses, names and length.
+        signals: Names of the cues that were found, in their order; no text.
+        hints: What is said about the memories that are wanted.
+    """
+
+    intent: Intent
+    complexity: float
+    signals: tuple[str, ...] = ()
+    hints: QueryHints = NO_HINTS
 
 
 # What stages may use beside the snapshot: models, and readers of whole memories.

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ekphory.errors import InvalidInput, suggest
+from ekphory.retrieval import query
 from ekphory.retrieval.calibration import EVEN_CURVES, WORD_CURVES
-from ekphory.retrieval.fusion import EVEN_LEXICAL_WEIGHT
+from ekphory.retrieval.fusion import EVEN_LEXICAL_WEIGHT, turns_blend
 from ekphory.retrieval.pipeline import Pipeline
-from ekphory.retrieval.rerank import turns_blend
-from ekphory.retrieval.stages import find, query, rerank, shape, weigh
-from ekphory.retrieval.stages.link import FollowLinks
-from ekphory.retrieval.stages.revise import OrderRevisions
+from ekphory.retrieval.stages import find, relate, rerank, shape, weigh, widen
 from ekphory.types import MEMORY_TYPES
 
 # Of what is about equally likely the newer comes first; a stronger decay cost quality wherever it
@@ -33,7 +31,7 @@ FAST = Pipeline(
         weigh.FavourTime(),
         weigh.ListTime(),
         rerank.Calibrate(),
-        OrderRevisions(),
+        relate.OrderRevisions(),
         shape.Cut(),
     ],
     summary="By words alone, without a model.",
@@ -54,10 +52,10 @@ BALANCED = Pipeline(
         rerank.Rerank(
             candidates=10, blend=turns_blend(0.3), boosts="as asked", seconds=0.5, asks="quick"
         ),
-        rerank.LendInSession(),
+        relate.LendInSession(),
         rerank.Calibrate(),
-        FollowLinks(),
-        OrderRevisions(),
+        relate.FollowLinks(),
+        relate.OrderRevisions(),
         shape.PinRules(),
         shape.Cut(),
     ],
@@ -73,7 +71,7 @@ RRF = Pipeline(
         weigh.Weigh(),
         _NEWER_FIRST,
         rerank.Calibrate(),
-        OrderRevisions(),
+        relate.OrderRevisions(),
         shape.PinRules(),
         shape.Cut(),
     ],
@@ -100,9 +98,9 @@ ACCURATE = Pipeline(
             asks="quick first",
         ),
         rerank.RerankAgain(blend=turns_blend(0.2), boosts="as asked", seconds=2.0),
-        rerank.LendInSession(),
+        relate.LendInSession(),
         rerank.Calibrate(),
-        OrderRevisions(),
+        relate.OrderRevisions(),
         shape.PinRules(),
         shape.Cut(),
     ],
@@ -115,8 +113,8 @@ MEMORY_SPARK = Pipeline(
         query.CleanQuery(),
         query.ClassifyQuery(),
         query.ReadTime(),
-        query.Hyde(),
-        query.ExpandQuery(),
+        widen.Hyde(),
+        widen.ExpandQuery(),
         find.SearchTime(),
         find.SearchPools(
             depth=0,
@@ -146,7 +144,7 @@ MEMORY_SPARK = Pipeline(
         rerank.GateReranker(mode="hard"),
         rerank.Rerank(candidates=40, query_form="question"),
         rerank.Calibrate(),
-        OrderRevisions(),
+        relate.OrderRevisions(),
         shape.Diversify(trade_off=0.9, among_per_hit=2),
         shape.ExpandParents(among_per_hit=2),
         shape.PinRules(),

@@ -1,4 +1,4 @@
-"""What a query is found to be: its own text, its intent, and how deep it is searched.
+"""Stage 1: the query's own text, what kind of query it is, and the time that it names.
 
 The rules are data, in `query_rules.toml`: no model, nothing stored. English first, with a few
 question words of German, French, Spanish, Chinese and Japanese; whatever else is a `lookup`.
@@ -11,14 +11,25 @@ import tomllib
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from ekphory.errors import InvalidInput
+from ekphory.retrieval.pipeline import (
+    NO_HINTS,
+    Intent,
+    QueryClass,
+    QueryHints,
+    SearchState,
+    Stage,
+)
+from ekphory.time_words.parse import read_time
+from ekphory.time_words.reference import TimeReference
+from ekphory.types import EPOCH
 
-Intent = Literal["lookup", "temporal", "preference", "procedural", "comparison", "chain"]
 INTENTS: tuple[Intent, ...] = get_args(Intent)
 
 MOST_CHARACTERS = 2000
@@ -33,51 +44,6 @@ ENOUGH = 1.0
 """The weight at which an intent is taken."""
 
 _RULES = tomllib.loads(files(__package__).joinpath("query_rules.toml").read_text("utf-8"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryHints:
-    """What the words of a query say about the memories that are wanted; each in [0, 1], 0: nothing.
-
-    Attributes:
-        importance: Important ones, as in "the most important".
-        episodic: What happened, as in "last time".
-        semantic: Preferences and standing facts, as in "my preference".
-        procedural: How something is done, as in "how do I".
-    """
-
-    importance: float = 0.0
-    episodic: float = 0.0
-    semantic: float = 0.0
-    procedural: float = 0.0
-
-    @property
-    def given(self) -> dict[str, float]:
-        """Return the hints that say something, by name."""
-        return {name: value for name in self.__slots__ if (value := getattr(self, name)) > 0}
-
-
-NO_HINTS = QueryHints()
-
-
-@dataclass(frozen=True, slots=True)
-class QueryClass:
-    """What kind of query it is.
-
-    Attributes:
-        intent: `lookup` one fact, also where nothing else is recognised; `temporal` when, how long,
-            in what order, or within what time; `preference` tastes, habits and opinions;
-            `procedural` how something is done; `comparison` several things against each other;
-            `chain` something described through something else, which must be found first.
-        complexity: In [0, 1]; grows with clauses, names and length.
-        signals: Names of the cues that were found, in their order; no text.
-        hints: What is said about the memories that are wanted.
-    """
-
-    intent: Intent
-    complexity: float
-    signals: tuple[str, ...] = ()
-    hints: QueryHints = NO_HINTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -405,3 +371,93 @@ def _mark_at(line: str, position: int) -> tuple[str, int] | None:
         if found:
             return name, found.end()
     return None
+
+
+# Stage 1: the query without what a host has put around it, in one line, of a sensible length.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CleanQuery(Stage):
+    """Removes wrapping and folds white space; of an overlong query the end is kept.
+
+    The cleaned query is empty only where nothing but white space was asked: where nothing but
+    wrapping was, it is searched as it is, and the trace says so in `kept_as_given`.
+    """
+
+    number = 1
+    name = "clean query"
+    gives = frozenset({"query"})
+
+    longest: int = LONGEST
+
+    def run(self, state: SearchState) -> SearchState:
+        """Clean the query's text."""
+        cleaned = clean_query(state.text, longest=self.longest)
+        notes = {
+            "characters_removed": len(state.text) - len(cleaned.text),
+            "removed": {name: asdict(removal) for name, removal in cleaned.removed.items()},
+            "kept_as_given": cleaned.kept_as_given,
+        }
+        return replace(state, text=cleaned.text, notes=notes)
+
+
+# Stage 1, second half: what kind of query it is.
+
+
+class ClassifyQuery(Stage):
+    """Says what kind of query it is, by its words alone; later stages search and weigh by it."""
+
+    number = 1
+    name = "classify query"
+    needs = frozenset({"query"})
+    gives = frozenset({"query_class"})
+
+    def run(self, state: SearchState) -> SearchState:
+        """Classify the query's text."""
+        found = classify_query(state.text)
+        notes = {
+            "intent": found.intent,
+            "complexity": found.complexity,
+            "signals": list(found.signals),
+            "hints": found.hints.given,
+            "depth_factor": depth_factor(found),
+        }
+        return replace(state, query_class=found, notes=notes)
+
+
+# Stage 1, last part: which time the query names.
+
+
+class ReadTime(Stage):
+    """Reads the time in the query's words: "last Tuesday", "in May", "our third session"."""
+
+    number = 1
+    name = "read time"
+    needs = frozenset({"query"})
+    gives = frozenset({"time"})
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing to read where the caller wants time ignored."""
+        return "time is ignored on request" if state.request.time == "ignore" else None
+
+    def run(self, state: SearchState) -> SearchState:
+        """Read the query's text."""
+        now = EPOCH + timedelta(microseconds=state.request.now)
+        reading = read_time(state.text, now=now, timezone=state.request.timezone)
+        notes: dict[str, object] = {"found": [_note(each) for each in reading.references]}
+        if reading.only_time:
+            notes["asks_for"] = "the time alone"
+        return replace(state, reading=reading, notes=notes, degraded=reading.missing)
+
+
+def _note(reference: TimeReference) -> dict[str, object]:
+    note: dict[str, object] = {"text": reference.text, "confidence": reference.confidence}
+    if reference.kind == "event":
+        note["unknown"] = "when that was; nothing is filtered or lifted by it"
+    if reference.sessions is not None:
+        note["sessions"] = [reference.sessions.first, reference.sessions.last]
+    if reference.interval is not None:
+        start, end = reference.interval.start, reference.interval.end
+        note["from"] = None if start is None else start.isoformat()
+        note["until"] = None if end is None else end.isoformat()
+    return note

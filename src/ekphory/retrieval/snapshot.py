@@ -26,8 +26,8 @@ from ekphory.retrieval.dense import (
     length_discounts,
 )
 from ekphory.retrieval.lexical import LexicalIndex
+from ekphory.store.blocks import RecordCache, ScopeRecords, columns_of, current_within, vectors_of
 from ekphory.store.lance_rows import look_up
-from ekphory.store.lance_snapshot import RecordCache, ScopeRecords
 from ekphory.store.protocol import (
     CURRENT,
     NO_THREAD,
@@ -40,7 +40,7 @@ from ekphory.store.protocol import (
     StoreIdentity,
     VectorsReplaced,
 )
-from ekphory.store.writer import columns_of, vectors_of
+from ekphory.types import REFERENCE_POOLS
 
 # Previous and next memory of the same session, and what their scores lend to a memory.
 #
@@ -322,7 +322,7 @@ class Snapshots:
     def _renew(self, scope: Filter, held: ScopeSnapshot) -> ScopeSnapshot:
         growth = self._store.growth_since(held.version)
         if growth is not None:
-            fresh = growth.within(scope)
+            fresh = current_within(growth.memories, scope)
             if isinstance(held.records, ScopeRecords):
                 held.records.note(fresh)
             return self._extend(
@@ -393,7 +393,7 @@ class Snapshots:
                 columns.key,
                 lambda vector, limit: self._store.nearest(scope, vector, limit=limit),
                 self._vectors_of(scope),
-                length_discounts(columns.are_turns),
+                length_discounts(_are_turns(columns)),
                 self._bound_rows(columns),
             )
         return self._snapshot(parts, dense, records)
@@ -426,7 +426,7 @@ class Snapshots:
         names, places = np.unique(columns.pool, return_inverse=True)
         codes = places.astype(np.int16)
         pools = names, codes, tuple(np.flatnonzero(codes == pool) for pool in range(len(names)))
-        turns = float(columns.are_turns.mean()) if len(columns.key) else 0.0
+        turns = float(_are_turns(columns).mean()) if len(columns.key) else 0.0
         read_as = self._store.identity, self._has_model
         return ScopeSnapshot(*parts, dense, *pools, turns, records, *read_as)
 
@@ -439,6 +439,15 @@ class Snapshots:
                 dropped, _ = self._held.popitem(last=False)
                 self._locks.pop(dropped, None)
                 self._sizes.pop(dropped, None)
+
+
+def _are_turns(columns: ScopeColumns) -> NDArray[np.bool_]:
+    """Return which memories are turns, shape (rows,).
+
+    What stands in a session or another sequence is one, but for documents in the pools for
+    reference.
+    """
+    return np.asarray((columns.thread != NO_THREAD) & ~np.isin(columns.pool, REFERENCE_POOLS))
 
 
 def _build(version: int, columns: ScopeColumns) -> _Parts:
@@ -459,7 +468,7 @@ def _zeros(columns: ScopeColumns) -> KeyedVectors:
 
 
 def _resident(columns: ScopeColumns, found: KeyedVectors) -> ResidentVectors:
-    row_keys, discounts = columns.key, length_discounts(columns.are_turns)
+    row_keys, discounts = columns.key, length_discounts(_are_turns(columns))
     if len(row_keys) == 0:
         return ResidentVectors((found.vectors[:0],), np.empty(0, np.int32), discounts)
     places = np.minimum(np.searchsorted(row_keys, found.keys), len(row_keys) - 1)

@@ -23,7 +23,7 @@ from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery, 
 from ekphory.recorded_searches import RecordedIn, RecordedSearches, Surface
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import BALANCED, preset
-from ekphory.retrieval.rerank import score_relevance
+from ekphory.retrieval.stages.rerank import score_relevance
 from ekphory.scope import DEFAULT_NAME, Scope
 from ekphory.store.protocol import CURRENT, StoreHealth
 

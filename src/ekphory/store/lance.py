@@ -18,14 +18,13 @@ from ekphory.errors import InvalidInput, StoreError
 from ekphory.filters.lance_sql import matches, to_lance_sql
 from ekphory.filters.tree import And, Field, Filter, In
 from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
-from ekphory.store import lance_blocks, lance_rows, lance_table, protocol
+from ekphory.store import blocks, lance_rows, lance_table, protocol
 from ekphory.store.checks import verify_rows
 from ekphory.store.lance_index import VectorIndex
 from ekphory.store.lance_named import MOST_IDS, Keyed, NamedMemories, find_named_ids
 from ekphory.store.lance_presence import LancePresence
 from ekphory.store.lance_upkeep import WHEN_BUSY, WHEN_QUIET, Upkeep, open_table
 from ekphory.store.lance_vectors import VectorsBeside, drop_others, list_vectors_beside
-from ekphory.store.writer import RecentWrites
 from ekphory.types import MemoryRecord, Progress
 
 # The store.
@@ -70,7 +69,7 @@ class LanceStore:
             uri, table, commits=commits, on_change=self._look_anew, sole_writer=sole_writer
         )
         self._presence = LancePresence(self._rows)
-        self._recent = RecentWrites()
+        self._recent = blocks.RecentWrites()
         self._named = NamedMemories()
         self._vector_index = VectorIndex(table)
         unmerged = commits.count()
@@ -256,32 +255,32 @@ class LanceStore:
         return self._read(lambda: self._stream_vectors(condition, precision))
 
     @lance_table.with_lance_errors_translated("read")
-    def scan_records(self, where: Filter, *, after_key: int = 0) -> lance_blocks.ArrowRecords:
+    def scan_records(self, where: Filter, *, after_key: int = 0) -> blocks.ArrowRecords:
         """Read the current matching memories, whole."""
         condition = f"{self._condition(And((where, protocol.CURRENT)))} AND key > {after_key}"
-        return lance_blocks.ArrowRecords.of(self._rows(condition, self._record_columns()))
+        return blocks.ArrowRecords.of(self._rows(condition, self._record_columns()))
 
     @lance_table.with_lance_errors_translated("read")
     def scan_whole(self, where: Filter, *, room: int) -> protocol.WholeScope | None:
         """Read the current matching memories with their vectors, on object storage alone."""
-        if not lance_table.is_remote(self._uri) or not lance_blocks.can_read_at_once():
+        if not lance_table.is_remote(self._uri) or not blocks.can_read_at_once():
             return None
         size: Any = self._table.stats()
         nbytes = int(size["total_bytes"])
         if nbytes > room or int(size["num_rows"]) > protocol.RESIDENT_ROWS:
             return None
         condition, records = to_lance_sql(And((where, protocol.CURRENT))), self._record_columns()
-        columns = lance_blocks.name_columns(self._scan_columns, records)
+        columns = blocks.name_columns(self._scan_columns, records)
         uri = f"{self._uri}/{TABLE}.lance"
         rows = self._read(
-            lambda: lance_blocks.read_at_once(
+            lambda: blocks.read_at_once(
                 uri, condition, columns, version=int(self._table.version), nbytes=nbytes
             )
         )
         self._check_vectors(rows.schema)
-        memories = lance_blocks.first_windows(rows)
+        memories = blocks.first_windows(rows)
         self._takes.note(memories)
-        return lance_blocks.to_whole_scope(rows, memories, records=records)
+        return blocks.to_whole_scope(rows, memories, records=records)
 
     @lance_table.with_lance_errors_translated("read")
     def vectors_of(self, keys: Sequence[int]) -> protocol.KeyedVectors:

@@ -1,4 +1,4 @@
-"""The ledger of revisions: what was decided about two memories, by whom and when.
+"""The ledger of revisions: what was decided about two memories, by whom and when, and their rows.
 
 It is a Lance table beside the memories, to which rows are only added: whoever takes a decision back
 adds a row that says so, and of the rows of one decision the last one counts. The table also keeps
@@ -10,22 +10,25 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
 import lancedb
+import numpy as np
 import pyarrow as pa
 
 from ekphory.errors import StoreError
 from ekphory.scope import OWNER_FIELDS
 from ekphory.store import lance_table
+from ekphory.store.lance_rows import look_up
 from ekphory.store.lance_upkeep import STABLE_ROW_IDS, sweep_table
-from ekphory.store.protocol import first_key
-from ekphory.types import Revision
+from ekphory.store.protocol import ScopeColumns, first_key
+from ekphory.types import SUPERSEDING, Revision, RevisionKind, to_microseconds
 
 LEDGER_TABLE = "revisions"
 LEDGER_FOLDER = f"{LEDGER_TABLE}.lance"
@@ -314,3 +317,159 @@ def _to_entry(row: Mapping[str, Any]) -> LedgerEntry:
     rest["owner"] = tuple(row[name] for name in OWNER_FIELDS)
     rest["keys"] = row["older_key"], row["newer_key"]
     return LedgerEntry(revision=Revision(**values), leans=leans, **rest)
+
+
+# What the decisions say of the rows of one snapshot, and how that is kept up to date.
+
+_JOINS_NOTHING: tuple[RevisionKind, ...] = ("restates", "plans")
+FOREVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionLink:
+    """One revision that acts or leans, between two rows of a snapshot.
+
+    Attributes:
+        older, newer: The rows.
+        kind, probability: As in `Revision`.
+        since: When it took effect, microseconds since 1970.
+        until: When an exception ends; the end of time where nothing says so.
+        newer_id: Id of the newer memory.
+        revision: Id of the decision.
+        acts: Whether it is sure enough to act; else it only orders.
+    """
+
+    older: int
+    newer: int
+    kind: RevisionKind
+    probability: float
+    since: int
+    until: int
+    newer_id: str
+    revision: str
+    acts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionLinks:
+    """The revisions that order hits within one snapshot, from the earliest newer memory on.
+
+    Attributes:
+        links: All of them.
+        by_row: Places among the links, for each row that one of them names.
+    """
+
+    links: tuple[RevisionLink, ...] = ()
+    by_row: dict[int, list[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entries: Iterable[LedgerEntry], columns: ScopeColumns) -> RevisionLinks:
+        """Return those of the entries that act or lean on rows of a snapshot.
+
+        Args:
+            entries: Of the ledger, of any scope.
+            columns: Of the snapshot: a memory that is not in it neither acts nor is acted on.
+        """
+        ordering = [entry for entry in entries if entry.orders]
+        keys = np.array([entry.keys for entry in ordering], np.int64).reshape(-1, 2)
+        rows = np.arange(len(columns.key))
+        older, newer = (look_up(columns.key, rows, keys[:, place]) for place in (0, 1))
+        links = [
+            RevisionLink(
+                int(old),
+                int(new),
+                entry.revision.kind,
+                entry.revision.probability,
+                to_microseconds(entry.since),
+                FOREVER if entry.until is None else to_microseconds(entry.until),
+                entry.revision.newer,
+                entry.revision.id,
+                entry.revision.state == "active",
+            )
+            for entry, old, new in zip(ordering, older, newer, strict=True)
+            if old >= 0 and new >= 0
+        ]
+        at = columns.at
+        links.sort(key=lambda link: (at[link.newer], link.newer, link.older))
+        return cls._by_row(links)
+
+    @classmethod
+    def _by_row(cls, links: Sequence[RevisionLink]) -> RevisionLinks:
+        by_row: dict[int, list[int]] = {}
+        for place, link in enumerate(links):
+            by_row.setdefault(link.older, []).append(place)
+            by_row.setdefault(link.newer, []).append(place)
+        return cls(tuple(links), by_row)
+
+    def acting(self) -> RevisionLinks:
+        """Return those that act, without what only orders."""
+        return self._by_row([link for link in self.links if link.acts])
+
+    def of_rows(self, rows: Iterable[int]) -> list[RevisionLink]:
+        """Return the links that name any of these rows, in order."""
+        places = {place for row in rows for place in self.by_row.get(row, ())}
+        return [self.links[place] for place in sorted(places)]
+
+    def successor(self, row: int) -> RevisionLink | None:
+        """Return the last link that acts and supersedes a row; None where it stands."""
+        found = [
+            link
+            for link in (self.links[place] for place in self.by_row.get(row, ()))
+            if link.older == row and link.kind in SUPERSEDING and link.acts
+        ]
+        return found[-1] if found else None
+
+    def joined_to(self, rows: Iterable[int]) -> list[list[int]]:
+        """Return the groups of rows that links join, directly or over others, with any of these.
+
+        What says the same again, and what is planned, joins nothing: both are found by themselves.
+        """
+        groups, seen = [], set[int]()
+        for row in rows:
+            if row not in seen and row in self.by_row:
+                group = self._reached_from(row)
+                seen |= group
+                groups.append(sorted(group))
+        return groups
+
+    def _reached_from(self, row: int) -> set[int]:
+        group, waiting = {row}, [row]
+        while waiting:
+            for link in (self.links[place] for place in self.by_row[waiting.pop()]):
+                if link.kind not in _JOINS_NOTHING:
+                    waiting += {link.older, link.newer} - group
+                    group |= {link.older, link.newer}
+        return group
+
+
+NO_LINKS = RevisionLinks()
+
+
+_MOST_SNAPSHOTS = 16
+
+
+class SnapshotLinks:
+    """Finds the links of snapshots, and keeps those of the last few. Safe for several threads."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._kept: OrderedDict[int, tuple[ScopeColumns, int, RevisionLinks]] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def of(self, columns: ScopeColumns) -> RevisionLinks:
+        """Return the revisions that act within a snapshot, as the ledger has them now."""
+        state = self._ledger.read()
+        if not state.entries:
+            return NO_LINKS
+        with self._guard:
+            kept = self._kept.get(id(columns))
+        if kept is not None and kept[0] is columns and kept[1] == state.version:
+            return kept[2]
+        links = RevisionLinks.of(state.entries.values(), columns)
+        with self._guard:
+            # The columns are held too, so that nothing else gets their id.
+            self._kept[id(columns)] = (columns, state.version, links)
+            self._kept.move_to_end(id(columns))
+            while len(self._kept) > _MOST_SNAPSHOTS:
+                self._kept.popitem(last=False)
+        return links

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.errors import StoreError
-from ekphory.filters.lance_sql import matches
-from ekphory.filters.tree import And, Field, Filter, IsNull
+from ekphory.filters.tree import Field, Filter, IsNull
 from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
-from ekphory.types import REFERENCE_POOLS, MemoryRecord, Progress
+from ekphory.types import MemoryRecord, Progress
 
 SCHEMA_VERSION = 4
 KEYS_A_COMMIT = 2**20
@@ -136,15 +135,6 @@ class ScopeColumns:
     type: NDArray[np.str_]
     terms: NDArray[np.uint32]
     term_counts: NDArray[np.int32]
-
-    @property
-    def are_turns(self) -> NDArray[np.bool_]:
-        """Which memories are turns, shape (rows,).
-
-        What stands in a session or another sequence is one, but for documents in the pools for
-        reference.
-        """
-        return np.asarray((self.thread != NO_THREAD) & ~np.isin(self.pool, REFERENCE_POOLS))
 
 
 class KeyedBlock(Protocol):
@@ -276,11 +266,6 @@ class Growth:
 
     version: int
     memories: tuple[StoredMemory, ...]
-
-    def within(self, scope: Filter) -> tuple[StoredMemory, ...]:
-        """Return the current memories that `scope` lets through."""
-        wanted = And((scope, CURRENT))
-        return tuple(memory for memory in self.memories if matches(wanted, memory.record))
 
 
 class Store(Protocol):

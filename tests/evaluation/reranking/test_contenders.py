@@ -5,7 +5,7 @@ import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 
 from ekphory.errors import InvalidInput
-from ekphory.models.onnx_reranker import OnnxReranker
+from ekphory.models.onnx_models import OnnxReranker
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
 from ekphory.testing import OverlapReranker
 from ekphory.testing.reranker_contract import LargeInputRerankerContract, RerankerContract

@@ -11,8 +11,7 @@ from tests.store.store_contract import contract_record
 
 from ekphory.retrieval.calibration import Calibration, FusionCalibration
 from ekphory.retrieval.fusion import LexicalWeight
-from ekphory.retrieval.pipeline import QueryVariants
-from ekphory.retrieval.query import QueryClass
+from ekphory.retrieval.pipeline import QueryClass, QueryVariants
 from ekphory.retrieval.snapshot import Neighbours
 from ekphory.retrieval.stages.find import Fuse, LexicalScores, SearchPools, WordingScores
 from ekphory.testing import HashEmbedder

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from tests.cases import read_cases
 
 from ekphory.errors import ServiceError
-from ekphory.retrieval.pipeline import Pipeline
-from ekphory.retrieval.query import QueryClass, QueryHints
-from ekphory.retrieval.stages.query import (
-    ClassifyQuery,
-    CleanQuery,
+from ekphory.retrieval.pipeline import Pipeline, QueryClass, QueryHints
+from ekphory.retrieval.query import ClassifyQuery, CleanQuery
+from ekphory.retrieval.stages.widen import (
     ExpandQuery,
     Hyde,
     read_wordings,

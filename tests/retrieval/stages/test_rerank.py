@@ -9,11 +9,11 @@ import pytest
 
 from ekphory.errors import ServiceError
 from ekphory.retrieval.calibration import FittedFile, FittedGate, GateBand
+from ekphory.retrieval.fusion import Blend
 from ekphory.retrieval.gate import GateDecision, GateThresholds
 from ekphory.retrieval.pipeline import RememberedRecords
 from ekphory.retrieval.query import classify_query
-from ekphory.retrieval.rerank import Blend
-from ekphory.retrieval.stages.rerank import GateReranker, LendInSession, Rerank
+from ekphory.retrieval.stages.rerank import GateReranker, Rerank
 from ekphory.testing import HashEmbedder, OverlapReranker
 from retrieval.states import records, rows, state_of, with_candidates
 
@@ -309,33 +309,3 @@ def test_the_reranker_is_told_the_dialogue_and_the_moment_of_asking():
     query, _ = heard(given, context=("Anna: I ran",), now=1_700_000_000_000_000)
     assert query.context == ("Anna: I ran",)
     assert query.now == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
-
-
-NAN = float("nan")
-
-
-def talk(values, sessions, reranker):
-    """Turns of sessions, a second apart, that a reranker has scored."""
-    told = [
-        replace(record, session=session, sequence=place)
-        for place, (record, session) in enumerate(
-            zip(records(*map(str, values)), sessions, strict=True)
-        )
-    ]
-    return with_candidates(state_of(*told), values, reranker=reranker)
-
-
-def test_a_turn_gains_from_the_best_other_one_of_its_session():
-    given = talk([0.9, 0.5, 0.2, 0.45, 0.1], ["a", "b", "a", "a", "a"], [0.9, 0.5, NAN, 0.45, NAN])
-    lent = LendInSession().run(given)
-    assert rows(lent) == [0, 3, 1, 2, 4]
-    expected = [0.9 + 0.2 * 0.45, 0.45 + 0.2 * 0.9, 0.5, 0.2, 0.1]
-    assert lent.candidates.ranking.tolist() == pytest.approx(expected)
-    assert lent.notes == {"lifted": 2}
-
-
-def test_without_a_session_or_a_reading_nothing_is_lent():
-    alone = with_candidates(state_of(*records("a", "b")), [0.5, 0.4], reranker=[0.5, 0.4])
-    assert LendInSession().run(alone).candidates.ranking.tolist() == pytest.approx([0.5, 0.4])
-    unread = with_candidates(state_of(*records("a", "b")), [0.5, 0.4])
-    assert LendInSession().skip_reason(unread) == "nothing was read"

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.store.store_contract import contract_record
 
-from ekphory.retrieval.pipeline import Candidates
-from ekphory.retrieval.query import QueryClass, QueryHints, classify_query
-from ekphory.retrieval.revisions import FOREVER, RevisionLink, RevisionLinks
+from ekphory.retrieval.pipeline import Candidates, QueryClass, QueryHints
+from ekphory.retrieval.query import classify_query
 from ekphory.retrieval.stages import weigh
 from ekphory.retrieval.time_arm import find_timed_rows
+from ekphory.store.ledger import FOREVER, RevisionLink, RevisionLinks
 from ekphory.time_words.parse import read_time
 from ekphory.types import MEMORY_TYPES, to_microseconds
 from retrieval.states import records, rows, state_of, with_candidates

@@ -15,8 +15,7 @@ from tokenizers import Tokenizer
 from ekphory.errors import InvalidInput, ModelError
 from ekphory.models.model_record import MODEL_FILE, RECORD_FILE
 from ekphory.models.onnx_graph import FloatArithmetic
-from ekphory.models.onnx_reranker import CrossEncoderLayout
-from ekphory.models.onnx_session import OnnxSession
+from ekphory.models.onnx_models import CrossEncoderLayout, OnnxSession
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_directory
 from ekphory_lab.training.reranker.export import (
     HEAD_FILE,

@@ -551,7 +551,7 @@ def unpack(target: Path, output: OutputOptions, source: str = "bundled") -> None
 
 
 def _model_directory(source: str) -> Path:
-    from ekphory.models.onnx_embedder import load_bundled
+    from ekphory.models.onnx_models import load_bundled
     from ekphory.models.reranker import BUNDLED_RERANKERS, bundled_directory
 
     if source in BUNDLED_RERANKERS:

@@ -23,9 +23,9 @@ from ekphory.retrieval.calibration import WORD_CURVES
 from ekphory.retrieval.fusion import EVEN_LEXICAL_WEIGHT, LEXICAL_WEIGHT
 from ekphory.retrieval.pipeline import Pipeline, Stage
 from ekphory.retrieval.presets import BALANCED, PRESETS
+from ekphory.retrieval.query import ClassifyQuery, ReadTime
 from ekphory.retrieval.stages import weigh
 from ekphory.retrieval.stages.find import Fuse, SearchPools, SearchTime
-from ekphory.retrieval.stages.query import ClassifyQuery, ReadTime
 from ekphory.retrieval.stages.shape import Diversify
 from ekphory.types import MEMORY_TYPES, MemoryType
 from ekphory_lab.evaluation import loaders, metrics, runner

@@ -23,7 +23,7 @@ from ekphory.models.chat import ChatMessage, ChatOptions, ChatUsage, OpenAIChat
 from ekphory.prompting.block import escape_text
 from ekphory.retrieval.pipeline import OptionalModels
 from ekphory.retrieval.presets import preset
-from ekphory.retrieval.stages.query import ExpandQuery, Hyde
+from ekphory.retrieval.stages.widen import ExpandQuery, Hyde
 from ekphory.search import SearchResult
 from ekphory_lab.evaluation import runner, tables
 from ekphory_lab.evaluation.commands import group_table

@@ -23,13 +23,14 @@ from ekphory.models.reranker import (
     RerankPassage,
     RerankQuery,
 )
+from ekphory.retrieval.fusion import Blend
 from ekphory.retrieval.gate import PUBLISHED_THRESHOLDS, GateThresholds
 from ekphory.retrieval.pipeline import Pipeline, Stage
-from ekphory.retrieval.rerank import Blend
+from ekphory.retrieval.query import CleanQuery
 from ekphory.retrieval.stages.find import Arms, Fuse, FusionMethod, SearchPools
-from ekphory.retrieval.stages.query import CleanQuery, ExpandQuery, Hyde
 from ekphory.retrieval.stages.rerank import GateReranker, Rerank
 from ekphory.retrieval.stages.shape import Cut, Diversify
+from ekphory.retrieval.stages.widen import ExpandQuery, Hyde
 from ekphory_lab.evaluation import metrics, runner, tables
 from ekphory_lab.evaluation.datasets import Dataset
 from ekphory_lab.evaluation.systems import EkphorySystem, OtherSearch

@@ -13,7 +13,7 @@ import numpy as np
 from ekphory.errors import DatasetError, InvalidInput, MissingExtra
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.onnx_embedder import load_bundled
+from ekphory.models.onnx_models import load_bundled
 from ekphory.models.reranker import (
     BUNDLED_RERANKERS,
     SMALL_RERANKER,

@@ -20,8 +20,7 @@ from ekphory.models.captures import MESSAGE_CLASSES, CaptureReader, MessageReadi
 from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.late_bound import Linear
-from ekphory.models.onnx_reranker import PairTokens
-from ekphory.models.onnx_session import OnnxSession, pad_batch
+from ekphory.models.onnx_models import OnnxSession, PairTokens, pad_batch
 from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
 from ekphory.types import SUPERSEDING
 from ekphory_lab.evaluation.metrics import FloatArray

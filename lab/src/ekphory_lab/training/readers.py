@@ -22,7 +22,7 @@ from ekphory.models import onnx_capture_reader as capture
 from ekphory.models.captures import MOST_REACHED
 from ekphory.models.changes import CHANGE_KINDS
 from ekphory.models.onnx_change_reader import StatementLayout
-from ekphory.models.onnx_reranker import PairTokens
+from ekphory.models.onnx_models import PairTokens
 from ekphory.models.shared_layers import HIDDEN, SharedLayers
 from ekphory_lab.training import run_files
 from ekphory_lab.training.capture_texts import NOT_COUNTED, Transcript, labelled_windows

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+import re
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ekphory.errors import ModelError, ServiceError
 from ekphory.models.reranker import (
     SMALL_RERANKER,
     TINY_RERANKER,
     RerankingModel,
+    RerankPassage,
+    RerankQuery,
     bundled_name,
     bundled_reranker,
+    check_scores,
+    find_stated_type,
     is_remote,
 )
 from ekphory.retrieval import calibration, gate
 from ekphory.retrieval.calibration import READ_FEATURES, ProbabilityArray
+from ekphory.retrieval.fusion import Blend, Float64Array, is_undecided, lift_odds, reranked
 from ekphory.retrieval.lexical import long_share
-from ekphory.retrieval.pipeline import Candidates, SearchState, Stage
-from ekphory.retrieval.rerank import (
-    Blend,
-    as_question,
-    asked,
-    is_undecided,
-    lift_odds,
-    read_passages,
-    reranked,
-    score_relevance,
+from ekphory.retrieval.pipeline import (
+    Candidates,
+    SearchRequest,
+    SearchState,
+    Stage,
+    read_candidates,
 )
-from ekphory.store.protocol import NO_THREAD, ScoreArray
+from ekphory.store.protocol import IntArray, ScoreArray
+from ekphory.types import EPOCH, MemoryRecord
 
 # Stage 11: whether the reranker is worth its time for this query.
 
@@ -95,6 +100,132 @@ class GateReranker(Stage):
         if fitted is None:
             return None
         return fitted.band_for(state.resources.embedder.identity, reranker)
+
+
+# What stage 12 gives a reranker: the question with its context, the memories with their turns.
+
+
+def make_query(request: SearchRequest, text: str) -> RerankQuery:
+    """Return the question in this wording, with the dialogue before it and its moment."""
+    now = EPOCH + timedelta(microseconds=request.now)
+    return RerankQuery(text, context=request.context, now=now)
+
+
+def read_passages(
+    state: SearchState, *, most: int | None = None
+) -> tuple[Candidates, list[RerankPassage]]:
+    """Read the first candidates together with the turns before and after them, in one take.
+
+    Returns:
+        As `read_candidates`, with passages in place of records.
+    """
+    head = state.candidates.rows[:most]
+    wanted = np.unique(np.concatenate([head, *_neighbours(state, head)]))
+    keys = state.snapshot.columns.key[wanted[wanted >= 0]].tolist()
+    found = state.resources.records(keys)
+    candidates, records = read_candidates(state, most=most)
+    before, after = _neighbours(state, candidates.rows[: len(records)])
+    passages = [
+        RerankPassage(
+            record.indexed_text,
+            before=_text(state, found, int(before[place])),
+            after=_text(state, found, int(after[place])),
+            at=record.at,
+            type=find_stated_type(record),
+        )
+        for place, record in enumerate(records)
+    ]
+    return candidates, passages
+
+
+def _neighbours(state: SearchState, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows of the turns before and after that have not expired; -1 where there is none."""
+    neighbours, alive = state.snapshot.neighbours, state.snapshot.alive(state.request.now)
+    before, after = neighbours.previous[rows], neighbours.following[rows]
+    return np.where(alive[before], before, -1), np.where(alive[after], after, -1)
+
+
+def _text(state: SearchState, found: Mapping[int, MemoryRecord], row: int) -> str | None:
+    record = found.get(int(state.snapshot.columns.key[row])) if row >= 0 else None
+    return None if record is None else record.indexed_text
+
+
+# Asking a reranker about many passages, in batches of like lengths and within a time budget.
+
+
+def score_relevance(
+    reranker: RerankingModel,
+    query: RerankQuery,
+    passages: Sequence[RerankPassage],
+    *,
+    seconds: float | None,
+) -> Float64Array:
+    """Score passages in [0, 1], NaN for those that the time did not suffice for.
+
+    The first batch is always scored, and tells how many more can be. A padded batch costs what its
+    longest passage costs, so passages of like lengths go together.
+
+    Args:
+        reranker: The model.
+        query: What is asked.
+        passages: The likeliest first: they come before the others.
+        seconds: Time to spend; None for as long as it takes.
+
+    Raises:
+        ModelError: The reranker gave something else than one number in [0, 1] for each passage.
+        ServiceError: It is a service, and failed.
+    """
+    scores = np.full(len(passages), np.nan)
+    started = time.perf_counter()
+    size = max(1, reranker.batch_size)
+    first = size if seconds is not None else len(passages)
+    for batch in _batches(passages, range(min(first, len(passages))), size):
+        scores[batch] = _score(reranker, query, [passages[place] for place in batch])
+    if seconds is None:
+        return scores
+    spent = time.perf_counter() - started
+    affordable = size * int((seconds - spent) / max(spent, 1e-9)) if spent < seconds else 0
+    rest = range(first, min(len(passages), first + affordable))
+    for batch in _batches(passages, rest, size):
+        if time.perf_counter() - started > seconds:
+            break
+        scores[batch] = _score(reranker, query, [passages[place] for place in batch])
+    return scores
+
+
+def _score(
+    reranker: RerankingModel, query: RerankQuery, passages: Sequence[RerankPassage]
+) -> Float64Array:
+    return check_scores(reranker.score(query, passages), count=len(passages))
+
+
+def _batches(
+    passages: Sequence[RerankPassage], places: Sequence[int], size: int
+) -> list[list[int]]:
+    by_length = sorted(places, key=lambda place: len(passages[place].text))
+    return [by_length[start : start + size] for start in range(0, len(by_length), size)]
+
+
+# How a query is worded for it.
+#
+# Source: `normalizeQueryForReranker` in kleinpanic/memory-spark, `src/rerank/reranker.ts`.
+
+_QUESTION_WORDS = frozenset(
+    "who what which when where why how is are was were do does did can could will would should "
+    "shall has have had may might".split()
+)
+_QUESTION_END = re.compile(r"\?\s*$")
+_SENTENCE_END = re.compile(r"\.\s*$")
+
+
+def as_question(query: str) -> str:
+    """Turn a statement into a question, which rerankers trained on questions tell apart better."""
+    stated = query.strip()
+    first_word = stated.split(maxsplit=1)[0].lower() if stated else ""
+    if not stated or _QUESTION_END.search(stated) or first_word in _QUESTION_WORDS:
+        return query
+    claim = _SENTENCE_END.sub("", stated)
+    return f"Is it true that {claim[:1].lower()}{claim[1:]}?"
 
 
 # Stage 12: a model that reads the query together with each of the best candidates.
@@ -198,7 +329,7 @@ class Rerank(Stage):
             return state
         candidates, passages = read_passages(self._unboosted(state), most=self._most(state))
         text = as_question(state.text) if self.query_form == "question" else state.text
-        query = asked(state.request, text)
+        query = make_query(state.request, text)
         try:
             read = score_relevance(reranker, query, passages, seconds=self.seconds)
         except (ServiceError, ModelError) as error:
@@ -257,7 +388,7 @@ class Rerank(Stage):
         boost = candidates.scores.get("boost") if self._boosts_after(state) else None
         return np.ones(len(candidates), np.float32) if boost is None else boost
 
-    def _lift_before(self, candidates: Candidates, state: SearchState) -> NDArray[np.float64]:
+    def _lift_before(self, candidates: Candidates, state: SearchState) -> Float64Array:
         """Return by what the odds of scores are multiplied; 1 where all boosts come after."""
         comes_after = self.blend.method != "scores" or self._boosts_after(state)
         return candidates.lift_of(*(() if comes_after else _TIME_BOOSTS))
@@ -299,47 +430,6 @@ def _has_quick_one(state: SearchState) -> bool:
 def _is_bundled_embedder(state: SearchState) -> bool:
     identity = state.resources.embedder.identity
     return calibration.fitted_probabilities().curve_for(identity, words_alone=False) is not None
-
-
-# Stage 12, second part: what lies together in a session is about the same matter.
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LendInSession(Stage):
-    """Adds to each candidate that was read a share of the best other one of its session.
-
-    Turns about one matter stand in one session, so what else of it was found speaks for a turn.
-    Only the order changes, never a reranker's score.
-
-    Attributes:
-        share: What is lent of the value of the best other one.
-    """
-
-    number = 12
-    name = "lend in session"
-    needs = frozenset({"probability"})
-
-    share: float = 0.2
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to lend where nothing was read."""
-        if "reranker" not in state.candidates.scores:
-            return "nothing was read"
-        return super().skip_reason(state)
-
-    def run(self, state: SearchState) -> SearchState:
-        """Lend, and order anew."""
-        candidates = state.candidates
-        read = np.flatnonzero(~np.isnan(candidates.scores["reranker"]))
-        values = candidates.ranking[read]
-        thread = state.snapshot.columns.thread[candidates.rows[read]]
-        together = (thread[:, None] == thread) & (thread != NO_THREAD)
-        others = together & ~np.eye(len(read), dtype=bool)
-        lent = self.share * np.where(others, values, 0).max(axis=1, initial=0)
-        ranking = candidates.ranking.copy()
-        ranking[read] = values + lent
-        notes = {"lifted": int((lent > 0).sum())}
-        return replace(state, candidates=candidates.ranked(ranking), notes=notes)
 
 
 # Stage 12, last part: the probability of each candidate, after everything that orders them.

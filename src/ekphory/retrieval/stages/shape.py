@@ -15,8 +15,8 @@ from ekphory.documents.blocks import join_passages
 from ekphory.errors import StoreError
 from ekphory.prompting.block import MOST_SHARED, already_said, fit_token_budget
 from ekphory.prompting.injection import find_injection
+from ekphory.retrieval.fusion import min_max
 from ekphory.retrieval.pipeline import RecordReader, SearchState, Stage, places_of, read_candidates
-from ekphory.retrieval.rerank import min_max
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.scope import get_owner
 from ekphory.store.protocol import IntArray

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ekphory.retrieval.pipeline import SearchState, Stage, places_of, read_candidates
-from ekphory.retrieval.query import QueryClass
-from ekphory.retrieval.revisions import FOREVER
+from ekphory.retrieval.pipeline import QueryClass, SearchState, Stage, places_of, read_candidates
 from ekphory.scope import get_owner
+from ekphory.store.ledger import FOREVER
 from ekphory.store.protocol import ScoreArray
 from ekphory.types import MemoryRecord, MemoryType, to_microseconds
 

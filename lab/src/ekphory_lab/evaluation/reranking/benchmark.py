@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ekphory import __version__
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.gate import GateFeature, GateThresholds, gate_feature
-from ekphory.retrieval.rerank import score_relevance
+from ekphory.retrieval.stages.rerank import score_relevance
 from ekphory_lab.evaluation import runner
 from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage
 from ekphory_lab.evaluation.metrics import (

@@ -20,18 +20,17 @@ from ekphory.errors import DatasetError, InvalidInput
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.reranker import RelevanceScores, RerankingModel, RerankPassage, RerankQuery
 from ekphory.retrieval.calibration import reranker_probabilities
+from ekphory.retrieval.fusion import Blend, reranked, turns_blend
 from ekphory.retrieval.lexical import passage_terms, query_terms
 from ekphory.retrieval.pipeline import Pipeline, SearchState, describe, read_candidates
 from ekphory.retrieval.presets import BALANCED
-from ekphory.retrieval.rerank import (
-    Blend,
-    asked,
+from ekphory.retrieval.stages.rerank import (
+    GateReranker,
+    Rerank,
+    make_query,
     read_passages,
-    reranked,
     score_relevance,
-    turns_blend,
 )
-from ekphory.retrieval.stages.rerank import GateReranker, Rerank
 from ekphory_lab.evaluation.datasets import Dataset, EvaluationQuery, Passage, Row, read_json_lines
 from ekphory_lab.evaluation.metrics import FloatArray
 from ekphory_lab.evaluation.runner import Progress, silent
@@ -237,7 +236,7 @@ class _CandidateSearch:
         for passage_id, passage in zip(ids, passages, strict=True):
             at = passage.at if self._dated[passage_id] else None
             self.found[passage_id] = replace(passage, at=at)
-        request = asked(state.request, state.text)
+        request = make_query(state.request, state.text)
         self._last = CandidateList(("", ""), self._pool, request, ids, scores)
         return state
 

@@ -14,8 +14,13 @@ from ekphory.errors import InvalidInput, MissingExtra, ModelError
 from ekphory.models import model_record, onnx_graph
 from ekphory.models.late_bound import Linear
 from ekphory.models.onnx_export import GraphReader, ModelDescription, write_encoder
-from ekphory.models.onnx_reranker import MOST_TOKENS, CrossEncoderLayout, PairTokens
-from ekphory.models.onnx_session import OnnxSession, pad_batch
+from ekphory.models.onnx_models import (
+    MOST_TOKENS,
+    CrossEncoderLayout,
+    OnnxSession,
+    PairTokens,
+    pad_batch,
+)
 from ekphory.models.reranker import PlattScaling
 from ekphory_lab.evaluation.metrics import FloatArray, expected_calibration_error
 from ekphory_lab.evaluation.reranking.benchmark import precision_threshold

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ekphory.errors import InvalidInput, MissingExtra, ModelError
 from ekphory.models.model_record import LAYOUT_NAME, TOKENIZER_FILE
-from ekphory.models.onnx_reranker import CrossEncoderLayout, PairTokens
+from ekphory.models.onnx_models import CrossEncoderLayout, PairTokens
 from ekphory.models.torch_reranker import YesNoPrompt
 from ekphory.threads import count_usable_cores
 from ekphory_lab.training.encoder import (

@@ -13,7 +13,7 @@ from tests.store.store_contract import (
 )
 
 from ekphory.filters.tree import And, Comparison, Field
-from ekphory.store.lance_snapshot import RecordCache, ScopeBlocks, ScopeRecords
+from ekphory.store.blocks import RecordCache, ScopeBlocks, ScopeRecords
 
 
 class CountingStore(InMemoryStore):

@@ -1,10 +1,9 @@
-"""Stages 1 to 3: the query cleaned, classified, its time read, and other texts to search with."""
+"""Stages 2 and 3: other texts to search with, by a language model."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -12,10 +11,6 @@ import numpy as np
 from ekphory.errors import ServiceError
 from ekphory.models.chat import Chat, ChatMessage, ChatOptions
 from ekphory.retrieval.pipeline import SearchState, Stage
-from ekphory.retrieval.query import LONGEST, classify_query, clean_query, depth_factor
-from ekphory.time_words.parse import read_time
-from ekphory.time_words.reference import TimeReference
-from ekphory.types import EPOCH
 
 # Asking a language model for more to search with: when it is worth asking, and how.
 
@@ -104,96 +99,6 @@ def read_wordings(answer: str, *, query: str, count: int) -> tuple[str, ...]:
 
 def _compared(text: str) -> str:
     return " ".join(_PUNCTUATION.sub("", text.lower()).split())
-
-
-# Stage 1: the query without what a host has put around it, in one line, of a sensible length.
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CleanQuery(Stage):
-    """Removes wrapping and folds white space; of an overlong query the end is kept.
-
-    The cleaned query is empty only where nothing but white space was asked: where nothing but
-    wrapping was, it is searched as it is, and the trace says so in `kept_as_given`.
-    """
-
-    number = 1
-    name = "clean query"
-    gives = frozenset({"query"})
-
-    longest: int = LONGEST
-
-    def run(self, state: SearchState) -> SearchState:
-        """Clean the query's text."""
-        cleaned = clean_query(state.text, longest=self.longest)
-        notes = {
-            "characters_removed": len(state.text) - len(cleaned.text),
-            "removed": {name: asdict(removal) for name, removal in cleaned.removed.items()},
-            "kept_as_given": cleaned.kept_as_given,
-        }
-        return replace(state, text=cleaned.text, notes=notes)
-
-
-# Stage 1, second half: what kind of query it is.
-
-
-class ClassifyQuery(Stage):
-    """Says what kind of query it is, by its words alone; later stages search and weigh by it."""
-
-    number = 1
-    name = "classify query"
-    needs = frozenset({"query"})
-    gives = frozenset({"query_class"})
-
-    def run(self, state: SearchState) -> SearchState:
-        """Classify the query's text."""
-        found = classify_query(state.text)
-        notes = {
-            "intent": found.intent,
-            "complexity": found.complexity,
-            "signals": list(found.signals),
-            "hints": found.hints.given,
-            "depth_factor": depth_factor(found),
-        }
-        return replace(state, query_class=found, notes=notes)
-
-
-# Stage 1, last part: which time the query names.
-
-
-class ReadTime(Stage):
-    """Reads the time in the query's words: "last Tuesday", "in May", "our third session"."""
-
-    number = 1
-    name = "read time"
-    needs = frozenset({"query"})
-    gives = frozenset({"time"})
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to read where the caller wants time ignored."""
-        return "time is ignored on request" if state.request.time == "ignore" else None
-
-    def run(self, state: SearchState) -> SearchState:
-        """Read the query's text."""
-        now = EPOCH + timedelta(microseconds=state.request.now)
-        reading = read_time(state.text, now=now, timezone=state.request.timezone)
-        notes: dict[str, object] = {"found": [_note(each) for each in reading.references]}
-        if reading.only_time:
-            notes["asks_for"] = "the time alone"
-        return replace(state, reading=reading, notes=notes, degraded=reading.missing)
-
-
-def _note(reference: TimeReference) -> dict[str, object]:
-    note: dict[str, object] = {"text": reference.text, "confidence": reference.confidence}
-    if reference.kind == "event":
-        note["unknown"] = "when that was; nothing is filtered or lifted by it"
-    if reference.sessions is not None:
-        note["sessions"] = [reference.sessions.first, reference.sessions.last]
-    if reference.interval is not None:
-        start, end = reference.interval.start, reference.interval.end
-        note["from"] = None if start is None else start.isoformat()
-        note["until"] = None if end is None else end.isoformat()
-    return note
 
 
 # Stage 2: search with a document that would answer the query, made up by a language model.

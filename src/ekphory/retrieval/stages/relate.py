@@ -1,13 +1,4 @@
-"""Stage 12, after the probabilities: what is superseded stands below what supersedes it.
-
-A decision says with which probability q a newer memory replaces, corrects or ends an older one, or
-excepts from it for a while. It acts, or is a conflict that leans: too unsure to be told, but the
-order of hits follows it. Memories that decisions join are states of one topic. Which of them the
-question asks for follows from its words: the present state, an earlier one, or the one of a time
-that it names. Each of the others answers only if its decision is wrong, so its probability is
-multiplied by 1 - q, and stands below that of what came of it; which answers wherever it would have
-answered if it still held, so the probability of that is at least q times its own.
-"""
+"""Stage 12: what memories lend to one another, by session, by links and by revisions."""
 
 from __future__ import annotations
 
@@ -18,11 +9,180 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ekphory.documents.notes import JOINER, REFERENCES
+from ekphory.errors import StoreError
 from ekphory.retrieval.asked_state import AskedState, asked_state
-from ekphory.retrieval.pipeline import SearchState, Stage
-from ekphory.retrieval.revisions import FOREVER, RevisionLink
-from ekphory.store.protocol import IntArray
-from ekphory.types import SUPERSEDING, to_microseconds
+from ekphory.retrieval.pipeline import NO_ROWS, SearchState, Stage, read_candidates
+from ekphory.store.ledger import FOREVER, RevisionLink
+from ekphory.store.protocol import NO_THREAD, IntArray
+from ekphory.types import SUPERSEDING, MemoryRecord, to_microseconds
+
+# Before the probabilities: what lies together in a session is about the same matter.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LendInSession(Stage):
+    """Adds to each candidate that was read a share of the best other one of its session.
+
+    Turns about one matter stand in one session, so what else of it was found speaks for a turn.
+    Only the order changes, never a reranker's score.
+
+    Attributes:
+        share: What is lent of the value of the best other one.
+    """
+
+    number = 12
+    name = "lend in session"
+    needs = frozenset({"probability"})
+
+    share: float = 0.2
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing to lend where nothing was read."""
+        if "reranker" not in state.candidates.scores:
+            return "nothing was read"
+        return super().skip_reason(state)
+
+    def run(self, state: SearchState) -> SearchState:
+        """Lend, and order anew."""
+        candidates = state.candidates
+        read = np.flatnonzero(~np.isnan(candidates.scores["reranker"]))
+        values = candidates.ranking[read]
+        thread = state.snapshot.columns.thread[candidates.rows[read]]
+        together = (thread[:, None] == thread) & (thread != NO_THREAD)
+        others = together & ~np.eye(len(read), dtype=bool)
+        lent = self.share * np.where(others, values, 0).max(axis=1, initial=0)
+        ranking = candidates.ranking.copy()
+        ranking[read] = values + lent
+        notes = {"lifted": int((lent > 0).sum())}
+        return replace(state, candidates=candidates.ranked(ranking), notes=notes)
+
+
+# After the probabilities: notes lend a share of theirs along the links between them.
+#
+# Who asks about the director of a film finds the note of the film, and the answer stands in the
+# note that it links to. A note that is linked with one of the best therefore gets a share of that
+# one's probability, beside its own, also where no arm has found it.
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FollowLinks(Stage):
+    """Adds to a memory's probability a share of that of a better one which links join it with.
+
+    A link leads to the best memory of its note, or to the first one where none was found, and back
+    from a note to those that link to it and were found. What one memory lends is divided by
+    how many it lends to, so that a list of links lifts none of them much; of several that lend to
+    one memory the most counts. Where none of the best has a link, nothing is read or changed.
+
+    Attributes:
+        share: What is lent of a probability, in all.
+        lending: How many of the best candidates lend.
+        among: How many of the best candidates are looked at for links between them, and how many
+            links are followed to notes that are not among them.
+    """
+
+    number = 12
+    name = "follow links"
+    needs = frozenset({"probability"})
+
+    share: float = 0.1
+    lending: int = 10
+    among: int = 30
+
+    def skip_reason(self, state: SearchState) -> str | None:
+        """Nothing is lent in a list that time orders."""
+        if state.order == "time":
+            return "the list is in the order of time"
+        return super().skip_reason(state)
+
+    def run(self, state: SearchState) -> SearchState:
+        """Lend along the links of the best candidates."""
+        candidates, best = read_candidates(state, most=self.lending)
+        state = replace(state, candidates=candidates)
+        if not any(map(links_of, best)):
+            return replace(state, notes={"lent": 0})
+        candidates, found = read_candidates(state, most=self.among)
+        rows = candidates.rows[: len(found)].tolist()
+        try:
+            linked = _Linked.of(state, list(zip(rows, found, strict=True)), self)
+        except StoreError as error:
+            return replace(state, degraded=f"linked notes not read: {error}")
+        lent: dict[int, float] = {}
+        for place, record in enumerate(found[: self.lending]):
+            goals = linked.goals(rows[place], record)
+            probability = float(candidates.scores["probability"][place])
+            for goal in goals:
+                lent[goal] = max(lent.get(goal, 0.0), self.share * probability / len(goals))
+        candidates = candidates.joined_by(lent)
+        extra = np.array([lent.get(row, 0.0) for row in candidates.rows.tolist()])
+        probability = np.minimum(candidates.scores["probability"] + extra, 1).astype(np.float32)
+        changed = candidates.scored_by_name("probability", probability)
+        order = np.lexsort((np.arange(len(changed)), -probability))
+        return replace(state, candidates=changed.in_order(order), notes={"lent": len(lent)})
+
+
+def links_of(record: MemoryRecord) -> tuple[str, ...]:
+    """Return the notes that a memory links to, in lower case, without what leads up to them."""
+    joined = str(record.metadata.get(REFERENCES, "")).lower()
+    return tuple(filter(None, (each.lstrip("./").strip() for each in joined.split(JOINER))))
+
+
+def is_called(record: MemoryRecord, link: str) -> bool:
+    """Say whether a link means a memory's note: by its name, or by the end of its path."""
+    path = (record.path or "").lower().removesuffix(".md")
+    return path == link or path.endswith(f"/{link}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Linked:
+    """Rows and memories to which links may lead, the best first; first passages after them."""
+
+    found: Sequence[tuple[int, MemoryRecord]]
+    openings: Sequence[tuple[int, MemoryRecord]]
+
+    @classmethod
+    def of(
+        cls, state: SearchState, found: Sequence[tuple[int, MemoryRecord]], limits: FollowLinks
+    ) -> _Linked:
+        links = {link: None for _, each in found[: limits.lending] for link in links_of(each)}
+        unknown = [link for link in links if not any(is_called(each, link) for _, each in found)]
+        keys = state.resources.openings(unknown[: limits.among]) if unknown else NO_ROWS
+        rows = state.snapshot.rows_of(keys)
+        rows = rows[rows >= 0]
+        rows = rows[state.request.visible[rows]]
+        keys = state.snapshot.columns.key[rows]
+        records = state.resources.records(keys.tolist())
+        pairs = zip(rows.tolist(), keys.tolist(), strict=True)
+        openings = [(row, records[key]) for row, key in pairs if key in records]
+        # Of two notes of one name the one nearer to the top is meant.
+        return cls(found, sorted(openings, key=lambda pair: (len(pair[1].path or ""), pair[0])))
+
+    def goals(self, row: int, record: MemoryRecord) -> list[int]:
+        """Return the rows that a memory's links join it with."""
+        leads = (self._goal(link) for link in links_of(record))
+        back = (
+            other
+            for other, each in self.found
+            if any(is_called(record, link) for link in links_of(each))
+        )
+        goals = dict.fromkeys((*leads, *back))
+        return [goal for goal in goals if goal is not None and goal != row]
+
+    def _goal(self, link: str) -> int | None:
+        called = (row for row, each in (*self.found, *self.openings) if is_called(each, link))
+        return next(called, None)
+
+
+# At last: what is superseded stands below what supersedes it.
+#
+# A decision says with which probability q a newer memory replaces, corrects or ends an older one,
+# or excepts from it for a while. It acts, or is a conflict that leans: too unsure to be told, but
+# the order of hits follows it. Memories that decisions join are states of one topic. Which of
+# them the question asks for follows from its words: the present state, an earlier one, or the one
+# of a time that it names. Each of the others answers only if its decision is wrong, so its
+# probability is multiplied by 1 - q, and stands below that of what came of it; which answers
+# wherever it would have answered if it still held, so the probability of that is at least q times
+# its own.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -24,6 +24,7 @@ from ekphory.errors import InvalidInput, StoreError
 from ekphory.filters.tree import Not
 from ekphory.service.handles import CATALOG_FILE, EMBEDDERS_FOLDER, catalog_file
 from ekphory.store import lance_snapshot
+from ekphory.store.lance import TABLE_FOLDER
 from ekphory.store.ledger import LEDGER_FOLDER
 from ekphory.store.protocol import CURRENT
 from ekphory.types import Progress, ignore_progress, now_utc
@@ -112,7 +113,7 @@ def _is_ours(entry: FileEntry) -> bool:
     path = PurePosixPath(entry.path)
     # A store of another embedder lies two folders deeper.
     deeper = 2 if path.parts[:1] == (EMBEDDERS_FOLDER,) else 0
-    folders = ((lance_snapshot.TABLE_FOLDER,), (LEDGER_FOLDER,))
+    folders = ((TABLE_FOLDER,), (LEDGER_FOLDER,))
     inside = path.parts[deeper : deeper + 1] in folders or entry.path == CATALOG_FILE
     plain = ".." not in path.parts and "\\" not in entry.path and ":" not in entry.path
     return inside and plain and _SHA256.fullmatch(entry.sha256) is not None
@@ -333,7 +334,7 @@ def back_up(
         StoreError: The store or its catalog cannot be read.
     """
     directory = _find_directory(store, "Use its own copies, or `ekphory export` for a scope")
-    if not (directory / lance_snapshot.TABLE_FOLDER).is_dir():
+    if not (directory / TABLE_FOLDER).is_dir():
         problem = "there is no store"
         raise InvalidInput("store", str(directory), problem, "Name another with --store")
     place = Path(target).expanduser().resolve()
@@ -380,7 +381,7 @@ def _hold_inner(directory: Path) -> Iterator[list[lance_snapshot.StateFiles]]:
 
 
 def _inner_stores(directory: Path) -> list[Path]:
-    tables = directory.glob(f"{EMBEDDERS_FOLDER}/*/{lance_snapshot.TABLE_FOLDER}")
+    tables = directory.glob(f"{EMBEDDERS_FOLDER}/*/{TABLE_FOLDER}")
     return sorted(each.parent for each in tables)
 
 

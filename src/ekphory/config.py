@@ -61,6 +61,8 @@ class Settings:
             `ivf_pq num_partitions=10 num_sub_vectors=64`; by default `ivf_rq`.
         detect_changes: `0` for a store whose new memories are not compared with earlier ones; by
             default they are.
+        keep_snapshots: `0` for a store that keeps nothing of large scopes on disk for the next
+            process's first search; by default it does.
         daemon: `0` for a command line that neither asks nor starts a resident process; by default
             it does both.
         org: The organisation of the scope; by default unbound.
@@ -100,6 +102,7 @@ class Settings:
     record_searches: str | None = None
     vector_index: str | None = None
     detect_changes: str | None = None
+    keep_snapshots: str | None = None
     daemon: str | None = None
     org: str | None = None
     project: str | None = None
@@ -172,7 +175,20 @@ def read_detects_changes() -> bool:
     Raises:
         InvalidInput: `EKPHORY_DETECT_CHANGES` is neither `0` nor `1`.
     """
-    name = f"{PREFIX}DETECT_CHANGES"
+    return _read_switch("DETECT_CHANGES")
+
+
+def read_keeps_snapshots() -> bool:
+    """Return whether snapshots of large scopes are kept on disk: unless it is switched off.
+
+    Raises:
+        InvalidInput: `EKPHORY_KEEP_SNAPSHOTS` is neither `0` nor `1`.
+    """
+    return _read_switch("KEEP_SNAPSHOTS")
+
+
+def _read_switch(name: str) -> bool:
+    name = f"{PREFIX}{name}"
     given = read_variable(name) or "1"
     if given not in ("0", "1"):
         raise InvalidInput(name, given, "must be 0 or 1", "Give 0 to switch it off")

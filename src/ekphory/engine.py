@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ekphory.config import read_detects_changes
+from ekphory.config import read_detects_changes, read_keeps_snapshots
 from ekphory.detect import ChangeDetector
 from ekphory.errors import InvalidInput, StoreError, StoreWarning
 from ekphory.models.changes import BUNDLED, ChangeReader, bundled_change_reader
@@ -18,7 +18,8 @@ from ekphory.retrieval.lexical import TERMS_VERSION
 from ekphory.retrieval.snapshot import Snapshots
 from ekphory.retrieval.stages.shape import PinnedRules
 from ekphory.store import protocol
-from ekphory.store.lance import LanceStore
+from ekphory.store.kept_arrays import KeptArrays
+from ekphory.store.lance import TABLE_FOLDER, LanceStore
 from ekphory.store.lance_table import never
 from ekphory.store.ledger import LEDGER_FOLDER, Ledger, SnapshotLinks
 from ekphory.store.writer import FencedLock, UpkeepState, Writer, make_lock
@@ -166,6 +167,7 @@ def _close_all() -> None:
 def _close(engine: Engine) -> None:
     engine.detector.close()
     engine.writer.close()
+    engine.snapshots.close()
     engine.store.close()
 
 
@@ -187,7 +189,15 @@ def make_engine(uri: str, embedder: EmbeddingModel, lock: FencedLock | None = No
     upkeep = UpkeepState(None if "://" in uri else Path(uri))
     writer = Writer(store, lock or make_lock(uri), upkeep=upkeep)
     reader = _find_reader()
-    engine = assemble(uri, embedder, store=store, writer=writer, ledger=ledger, reader=reader)
+    kept = None
+    # Windows removes nothing that is open, so a purge would have to wait for every reader.
+    if lock is None and "://" not in uri and os.name != "nt" and read_keeps_snapshots():
+        kept = KeptArrays(Path(uri), table=TABLE_FOLDER)
+    embedders = {embedder.identity: embedder}
+    snapshots = Snapshots(store, embedders, kept=kept)
+    engine = assemble(
+        uri, embedders, snapshots=snapshots, writer=writer, ledger=ledger, reader=reader
+    )
     if "://" not in uri:
         # What a crash left undone; on object storage it would take the lease from a writer.
         engine.detector.wake()
@@ -196,16 +206,15 @@ def make_engine(uri: str, embedder: EmbeddingModel, lock: FencedLock | None = No
 
 def assemble(
     uri: str,
-    embedder: EmbeddingModel,
+    embedders: dict[EmbedderIdentity, EmbeddingModel],
     *,
-    store: protocol.Store,
+    snapshots: Snapshots,
     writer: Writer,
     ledger: Ledger,
     reader: Callable[[], ChangeReader] | None,
 ) -> Engine:
     """Return an open store of its parts; `reader` is that of `ChangeDetector`."""
-    embedders, links = {embedder.identity: embedder}, SnapshotLinks(ledger)
-    snapshots = Snapshots(store, embedders)
+    store, links = snapshots.store, SnapshotLinks(ledger)
     detector = ChangeDetector(store, writer, snapshots, ledger, reader=reader)
     pinned = PinnedRules(store.fetch)
     return Engine(uri, store, writer, snapshots, embedders, ledger, links, detector, pinned)

@@ -23,7 +23,7 @@ from ekphory.errors import StoreError
 from ekphory.filters.tree import Filter
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
 from ekphory.retrieval.lexical import TERMS_VERSION
-from ekphory.retrieval.snapshot import join_columns
+from ekphory.retrieval.snapshot import Snapshots, join_columns
 from ekphory.store import protocol
 from ekphory.store.lance import LanceStore
 from ekphory.store.ledger import Ledger, LedgerEntry, LedgerState
@@ -329,4 +329,6 @@ def make_spanning_engine(uri: str, embedder: EmbeddingModel, parts: Sequence[str
     ledgers = [Ledger(part, connection=each.connection) for part, each in opened]
     store, ledger = SpanningStore(stores), SpanningLedger(uri, ledgers)
     writer = Writer(store, _NoWriting())
-    return assemble(uri, embedder, store=store, writer=writer, ledger=ledger, reader=None)
+    embedders = {embedder.identity: embedder}
+    snapshots = Snapshots(store, embedders)
+    return assemble(uri, embedders, snapshots=snapshots, writer=writer, ledger=ledger, reader=None)

@@ -166,12 +166,14 @@ def type_codes(types: NDArray[np.str_] | Sequence[str]) -> Codes:
     Raises:
         InvalidInput: There is no such type.
     """
-    names, places = np.unique(np.asarray(types, np.str_), return_inverse=True)
-    for name in map(str, names):
+    given = np.asarray(types, np.str_)
+    names = np.array(sorted(set(given.tolist())), np.str_)
+    for name in names.tolist():
         if name not in _TYPE_CODES:
             remedy = f"Use one of {', '.join(MEMORY_TYPES)}"
             raise InvalidInput("memory_type", name, "must be a type", remedy)
-    return np.array([_TYPE_CODES[str(name)] for name in names], np.int64)[places]
+    codes = np.array([_TYPE_CODES[name] for name in names.tolist()], np.int64)
+    return codes[np.searchsorted(names, given)]
 
 
 # The components of an embedder: vectors of age and type, a projection, two heads.

@@ -165,10 +165,14 @@ class LexicalIndex:
     def build(cls, terms: TermArray, lengths: NDArray[np.int32]) -> LexicalIndex:
         """Index rows given as their concatenated terms and the number of terms of each."""
         rows = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
-        nothing = (terms[:0], rows[:0])
+        return cls.of(Postings.build(terms, rows), lengths)
+
+    @classmethod
+    def of(cls, postings: Postings, lengths: NDArray[np.int32]) -> LexicalIndex:
+        """Return the index of rows whose postings are there already."""
+        nothing = (np.empty(0, np.uint32), np.empty(0, np.int32))
         mean, half = _length_statistics(lengths)
-        base, tail = Postings.build(terms, rows), Postings.build(*nothing)
-        return cls(lengths, mean, half, base, len(lengths), tail, nothing)
+        return cls(lengths, mean, half, postings, len(lengths), Postings.build(*nothing), nothing)
 
     def extended(self, terms: TermArray, lengths: NDArray[np.int32]) -> LexicalIndex:
         """Return an index that also holds further rows, numbered after the present ones."""
@@ -215,10 +219,7 @@ class LexicalIndex:
         postings = Postings.build(
             np.concatenate([base_terms, terms]), np.concatenate([base_rows, rows])
         )
-        nothing = (terms[:0], rows[:0])
-        mean, half = _length_statistics(lengths)
-        tail = Postings.build(*nothing)
-        return LexicalIndex(lengths, mean, half, postings, len(lengths), tail, nothing)
+        return LexicalIndex.of(postings, lengths)
 
 
 def _length_statistics(lengths: NDArray[np.int32]) -> tuple[float, NDArray[np.float32]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ekphory.errors import StoreError
+from ekphory.filters.lance_sql import to_lance_sql
 from ekphory.filters.tree import And, Filter
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel
 from ekphory.models.late_bound import find_late_bound, type_codes
@@ -25,8 +28,9 @@ from ekphory.retrieval.dense import (
     ScopeVectors,
     length_discounts,
 )
-from ekphory.retrieval.lexical import LexicalIndex
+from ekphory.retrieval.lexical import LexicalIndex, Postings
 from ekphory.store.blocks import RecordCache, ScopeRecords, columns_of, current_within, vectors_of
+from ekphory.store.kept_arrays import Array, KeptArrays
 from ekphory.store.lance_rows import look_up
 from ekphory.store.protocol import (
     CURRENT,
@@ -40,7 +44,7 @@ from ekphory.store.protocol import (
     StoreIdentity,
     VectorsReplaced,
 )
-from ekphory.types import REFERENCE_POOLS
+from ekphory.types import REFERENCE_POOLS, to_microseconds
 
 # Previous and next memory of the same session, and what their scores lend to a memory.
 #
@@ -246,6 +250,15 @@ _MOST_BLOCKS = 32
 _RECORD_BYTES = 512
 """About what a whole memory of a turn takes."""
 
+LEAST_KEPT = 5_000
+"""Smaller scopes are read anew in less time than a search takes."""
+_OUTGROWN = 1.25
+"""So many times as many memories, or as few, as were kept are kept anew."""
+_COMPARED = 8
+"""Memories of what was kept that are compared with the store where its commit is gone."""
+
+_log = logging.getLogger("ekphory")
+
 _Parts = tuple[int, ScopeColumns, LexicalIndex, Neighbours]
 """Version, columns, lexical index and neighbours of a snapshot to be."""
 
@@ -254,19 +267,30 @@ class Snapshots:
     """Holds the snapshot of each scope in use at the store's newest version.
 
     Scopes are told apart by their predicate alone, so one scope's snapshot can never serve another.
+
+    Attributes:
+        store: What is read.
     """
 
     def __init__(
-        self, store: Store, embedders: Mapping[EmbedderIdentity, EmbeddingModel] | None = None
+        self,
+        store: Store,
+        embedders: Mapping[EmbedderIdentity, EmbeddingModel] | None = None,
+        *,
+        kept: KeptArrays | None = None,
     ) -> None:
         """Take a store.
 
         Args:
             store: What is read.
             embedders: The models at hand; None where it does not matter which.
+            kept: Where snapshots of large scopes are kept for the next process; None for nowhere.
         """
-        self._store = store
+        self.store = store
         self._embedders = embedders
+        self._kept = kept
+        self._kept_rows: dict[Filter, int] = {}
+        self._keeping: list[threading.Thread] = []
         self._records = RecordCache(store)
         self._sizes: dict[Filter, int] = {}
         self._budget = snapshot_budget()
@@ -293,34 +317,112 @@ class Snapshots:
             snapshot.records.drop(np.setdiff1d(snapshot.columns.key, living))
 
     def _newest(self, scope: Filter) -> ScopeSnapshot:
-        version, identity = self._store.version(), self._store.identity
+        version, identity = self.store.version(), self.store.identity
         held = self._held.get(scope)
         if held is not None and (held.identity, held.has_vectors) != (identity, self._has_model):
             held = None
             with self._guard:
                 self._held.pop(scope, None)
-        if held is None or held.version != version:
-            held = self._read(scope, version) if held is None else self._renew(scope, held)
-        if self._store.identity != identity:
+        if held is None:
+            held = self._recall(scope, version) or self._read(scope, version)
+        if held.version != version:
+            held = self._renew(scope, held)
+        if self.store.identity != identity:
             raise VectorsReplaced("The store's vectors were replaced. Read them anew.")
         self._keep(scope, held)
+        self._keep_on_disk_soon(scope, held)
         return held
 
+    def close(self) -> None:
+        """Wait until what is being kept on disk is there."""
+        for thread in self._keeping:
+            thread.join()
+
+    def _recall(self, scope: Filter, version: int) -> ScopeSnapshot | None:
+        """Return what was kept of a scope on disk; None where there is nothing to be trusted."""
+        if self._kept is None or not self._has_model:
+            return None
+        found = self._kept.read(self._subject(scope), newest=version)
+        if found is None:
+            return None
+        arrays = found.arrays
+        columns = ScopeColumns(**_unprefixed("columns", arrays))
+        if not found.is_proven and not self._holds_some_of(columns):
+            return None
+        self._kept_rows[scope] = len(columns.key)
+        lexical = LexicalIndex.of(Postings(**_unprefixed("postings", arrays)), columns.term_counts)
+        parts = found.version, columns, lexical, Neighbours(**_unprefixed("neighbours", arrays))
+        records = self._record_reader(scope, len(columns.key))
+        if "vectors" not in arrays:
+            return self._assemble(scope, records, parts)
+        bound, owners = None, arrays["owners"]
+        rows = self._bound_rows(columns)
+        if rows is not None:
+            bound = LateBoundWindows(rows, owners, arrays["lengths"])
+        discounts = length_discounts(_are_turns(columns))
+        dense = ResidentVectors((arrays["vectors"],), owners, discounts, bound)
+        return self._snapshot(parts, dense, records)
+
+    def _holds_some_of(self, columns: ScopeColumns) -> bool:
+        """Whether the store holds memories with these keys, and none that happened otherwise."""
+        places = np.unique(np.linspace(0, len(columns.key) - 1, _COMPARED).astype(np.int64))
+        records = self.store.fetch(columns.key[places].tolist())
+        found = [place for place in places if int(columns.key[place]) in records]
+        return bool(found) and all(
+            to_microseconds(records[int(columns.key[place])].at) == columns.at[place]
+            for place in found
+        )
+
+    def _subject(self, scope: Filter) -> str:
+        return f"{self.store.identity!r}: {to_lance_sql(scope)}"
+
+    def _keep_on_disk_soon(self, scope: Filter, snapshot: ScopeSnapshot) -> None:
+        """Keep a large scope on disk, unless nearly the same is there."""
+        rows, kept = len(snapshot), self._kept_rows.get(scope, 0)
+        is_large = self._kept is not None and rows >= LEAST_KEPT and snapshot.has_vectors
+        if is_large and not kept / _OUTGROWN <= rows <= kept * _OUTGROWN:
+            self._kept_rows[scope] = rows
+            thread = threading.Thread(
+                target=self._keep_on_disk, args=(scope,), name="ekphory-snapshots", daemon=True
+            )
+            self._keeping = [each for each in self._keeping if each.is_alive()] + [thread]
+            thread.start()
+
+    def _keep_on_disk(self, scope: Filter) -> None:
+        if self._kept is None:
+            return
+        try:
+            snapshot = self.of(scope)
+            is_kept = self._kept.add(
+                self._subject(scope),
+                _to_arrays(snapshot),
+                version=snapshot.version,
+                is_newest=lambda version: self.store.version() == version,
+            )
+        except StoreError as error:
+            # Only the next process's first search is slower by it.
+            _log.info("nothing is kept of a large scope: %s", error)
+        else:
+            if not is_kept:
+                self._kept_rows.pop(scope, None)
+
     def _read(self, scope: Filter, version: int) -> ScopeSnapshot:
-        whole = self._store.scan_whole(scope, room=self._budget // 4)
+        whole = self.store.scan_whole(scope, room=self._budget // 4)
         if whole is not None:
-            held = ScopeRecords(self._store, scope, self._records, loaded=whole.records)
+            held = ScopeRecords(self.store, scope, self._records, loaded=whole.records)
             return self._assemble(
                 scope, held, _build(version, whole.columns), lambda: whole.vectors
             )
-        columns = self._store.scan(scope)
-        records: RecordReader = self._records
-        if len(columns.key) * _RECORD_BYTES <= self._budget // 4:
-            records = ScopeRecords(self._store, scope, self._records)
+        columns = self.store.scan(scope)
+        records = self._record_reader(scope, len(columns.key))
         return self._assemble(scope, records, _build(version, columns))
 
+    def _record_reader(self, scope: Filter, rows: int) -> RecordReader:
+        has_room = rows * _RECORD_BYTES <= self._budget // 4
+        return ScopeRecords(self.store, scope, self._records) if has_room else self._records
+
     def _renew(self, scope: Filter, held: ScopeSnapshot) -> ScopeSnapshot:
-        growth = self._store.growth_since(held.version)
+        growth = self.store.growth_since(held.version)
         if growth is not None:
             fresh = current_within(growth.memories, scope)
             if isinstance(held.records, ScopeRecords):
@@ -330,18 +432,18 @@ class Snapshots:
                 held,
                 columns_of(fresh),
                 growth.version,
-                lambda: vectors_of(fresh, dimension=self._store.identity.embedder.dimension),
+                lambda: vectors_of(fresh, dimension=self.store.identity.embedder.dimension),
             )
-        version = self._store.version()
+        version = self.store.version()
         last = int(held.columns.key[-1]) if len(held) else 0
-        added = self._store.scan(scope, after_key=last)
+        added = self.store.scan(scope, after_key=last)
         if len(added.key) and isinstance(held.records, ScopeRecords):
             held.records.note_newer(last)
-        if self._store.count(And((scope, CURRENT))) == len(held) + len(added.key):
+        if self.store.count(And((scope, CURRENT))) == len(held) + len(added.key):
             return self._extend(
-                scope, held, added, version, lambda: self._store.scan_vectors(scope, after_key=last)
+                scope, held, added, version, lambda: self.store.scan_vectors(scope, after_key=last)
             )
-        present = self._store.keys(And((scope, CURRENT)))
+        present = self.store.keys(And((scope, CURRENT)))
         living = np.isin(held.columns.key, present)
         held.records.drop(held.columns.key[~living])
         if int(living.sum()) + len(added.key) != len(present):
@@ -382,7 +484,7 @@ class Snapshots:
         vectors: Callable[[], KeyedVectors] | None = None,
     ) -> ScopeSnapshot:
         columns = parts[1]
-        read = vectors or (lambda: self._store.scan_vectors(scope))
+        read = vectors or (lambda: self.store.scan_vectors(scope))
         dense: DenseArm
         if not self._has_model:
             dense = _resident(columns, _zeros(columns))
@@ -391,7 +493,7 @@ class Snapshots:
         else:
             dense = IndexedVectors(
                 columns.key,
-                lambda vector, limit: self._store.nearest(scope, vector, limit=limit),
+                lambda vector, limit: self.store.nearest(scope, vector, limit=limit),
                 self._vectors_of(scope),
                 length_discounts(_are_turns(columns)),
                 self._bound_rows(columns),
@@ -400,7 +502,7 @@ class Snapshots:
 
     @property
     def _has_model(self) -> bool:
-        return self._embedders is None or self._store.identity.embedder in self._embedders
+        return self._embedders is None or self.store.identity.embedder in self._embedders
 
     def _resident(self, columns: ScopeColumns, found: KeyedVectors) -> ResidentVectors:
         resident = _resident(columns, found)
@@ -411,7 +513,7 @@ class Snapshots:
         return replace(resident, bound=bound)
 
     def _bound_rows(self, columns: ScopeColumns) -> LateBoundRows | None:
-        model = (self._embedders or {}).get(self._store.identity.embedder)
+        model = (self._embedders or {}).get(self.store.identity.embedder)
         parts = None if model is None else find_late_bound(model)
         return None if parts is None else LateBoundRows(parts, columns.at, type_codes(columns.type))
 
@@ -419,15 +521,16 @@ class Snapshots:
         held = self._held.get(scope)
         if held is not None and isinstance(held.dense, IndexedVectors):
             return held.dense.vectors
-        return ScopeVectors(self._store, scope, room=self._budget // 2)
+        return ScopeVectors(self.store, scope, room=self._budget // 2)
 
     def _snapshot(self, parts: _Parts, dense: DenseArm, records: RecordReader) -> ScopeSnapshot:
         columns = parts[1]
-        names, places = np.unique(columns.pool, return_inverse=True)
-        codes = places.astype(np.int16)
+        # A few names, which sorting a hundred thousand of them would not profit from.
+        names = np.array(sorted(set(columns.pool.tolist())), np.str_)
+        codes = np.searchsorted(names, columns.pool).astype(np.int16)
         pools = names, codes, tuple(np.flatnonzero(codes == pool) for pool in range(len(names)))
         turns = float(_are_turns(columns).mean()) if len(columns.key) else 0.0
-        read_as = self._store.identity, self._has_model
+        read_as = self.store.identity, self._has_model
         return ScopeSnapshot(*parts, dense, *pools, turns, records, *read_as)
 
     def _keep(self, scope: Filter, snapshot: ScopeSnapshot) -> None:
@@ -448,6 +551,33 @@ def _are_turns(columns: ScopeColumns) -> NDArray[np.bool_]:
     reference.
     """
     return np.asarray((columns.thread != NO_THREAD) & ~np.isin(columns.pool, REFERENCE_POOLS))
+
+
+def _to_arrays(snapshot: ScopeSnapshot) -> dict[str, Sequence[Array]]:
+    """Return what `_recall` makes a snapshot of, each array in parts."""
+    lexical, dense = snapshot.lexical, snapshot.dense
+    if lexical.base_rows < len(snapshot):
+        lexical = LexicalIndex.build(snapshot.columns.terms, snapshot.columns.term_counts)
+    arrays: dict[str, Sequence[Array]] = {
+        f"{group}.{name}": (getattr(holder, name),)
+        for group, holder in (
+            ("columns", snapshot.columns),
+            ("postings", lexical.base),
+            ("neighbours", snapshot.neighbours),
+        )
+        for name in type(holder).__slots__
+    }
+    if isinstance(dense, ResidentVectors):
+        arrays |= {"vectors": dense.blocks, "owners": (dense.owners,)}
+        if dense.bound is not None:
+            arrays["lengths"] = (dense.bound.lengths,)
+    return arrays
+
+
+def _unprefixed(group: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the arrays of one group by their names within it."""
+    named = ((name.partition("."), array) for name, array in arrays.items())
+    return {name: array for (of, _, name), array in named if of == group}
 
 
 def _build(version: int, columns: ScopeColumns) -> _Parts:

@@ -20,6 +20,7 @@ from ekphory.filters.tree import And, Field, Filter, In
 from ekphory.models.embedder import EmbedderIdentity, FloatMatrix
 from ekphory.store import blocks, lance_rows, lance_table, protocol
 from ekphory.store.checks import verify_rows
+from ekphory.store.kept_arrays import KeptArrays
 from ekphory.store.lance_index import VectorIndex
 from ekphory.store.lance_named import MOST_IDS, Keyed, NamedMemories, find_named_ids
 from ekphory.store.lance_presence import LancePresence
@@ -30,6 +31,7 @@ from ekphory.types import MemoryRecord, Progress
 # The store.
 
 TABLE = "memories"
+TABLE_FOLDER = f"{TABLE}.lance"
 
 Result = TypeVar("Result")
 _FIRST_WINDOW = "passage = 0"
@@ -165,6 +167,8 @@ class LanceStore:
     @lance_table.with_lance_errors_translated("purge")
     def purge(self) -> None:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
+        if not lance_table.is_remote(self._uri):
+            KeptArrays(Path(self._uri), table=TABLE_FOLDER).clear()
         self._rewrite(self.identity)
         living = lance_rows.integers(self._rows(_FIRST_WINDOW, ["key"])["key"], missing=0)
         known = list(list_vectors_beside(self._uri))

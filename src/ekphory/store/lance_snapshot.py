@@ -18,7 +18,7 @@ from ekphory.filters.lance_sql import to_lance_sql
 from ekphory.filters.tree import And, Filter, Not
 from ekphory.scope import OWNER_FIELDS
 from ekphory.store import lance_rows, lance_table, protocol
-from ekphory.store.lance import TABLE
+from ekphory.store.lance import TABLE, TABLE_FOLDER
 from ekphory.store.ledger import LEDGER_FOLDER, has_ledger
 from ekphory.store.writer import DirectoryLock
 from ekphory.types import MemoryRecord
@@ -161,8 +161,6 @@ class LanceSnapshot:
 
 
 # The files of one state, held open so that none can vanish.
-
-TABLE_FOLDER = f"{TABLE}.lance"
 
 
 @dataclass(frozen=True, slots=True)

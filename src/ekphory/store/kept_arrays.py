@@ -14,6 +14,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.metadata import version as version_of
@@ -83,7 +84,8 @@ class KeptArrays:
                 is_same = facts["subject"] == subject and is_whole and version <= newest
                 commit = self._digest_of_commit(version)
                 if is_same and commit in (None, facts["commit"]):
-                    os.utime(folder)
+                    with suppress(OSError):  # where the store may only be read
+                        os.utime(folder)
                     return ArraySet(version, arrays, commit is not None)
             except FileNotFoundError:
                 continue  # another process has replaced it just now

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ekphory.models.captures import MESSAGE_CLASSES, DialogueMessage, bundled_capture_reader
+from ekphory.models.changes import bundled_change_reader
 from ekphory.models.onnx_capture_reader import (
     SPAN_KINDS,
     TAG_COUNT,
@@ -14,7 +15,7 @@ from ekphory.models.onnx_capture_reader import (
     CaptureLayout,
     find_spans,
 )
-from ekphory.models.shared_layers import SharedLayers
+from ekphory.models.shared_layers import SharedLayers, load_shared_layers
 
 
 @pytest.fixture(scope="module")
@@ -153,3 +154,8 @@ def test_a_reading_does_not_depend_on_what_is_read_beside_it(read):
     (alone,) = read("we moved to Bonn in May")
     beside, _ = read("we moved to Bonn in May", "x " * 200)
     assert beside.classes == pytest.approx(alone.classes, abs=1e-4)
+
+
+def test_both_readers_share_their_lower_layers():
+    readers = bundled_capture_reader(), bundled_change_reader()
+    assert {id(reader._upper._shared) for reader in readers} == {id(load_shared_layers())}

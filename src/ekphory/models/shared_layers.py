@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from ekphory.models.onnx_models import (
 )
 from ekphory.models.reranker import bundled_directory
 from ekphory.protocol_buffers import encode_field, read_fields
+from ekphory.threads import ForkSafeLock
 
 HIDDEN, MASK = "hidden", "attention_mask"
 LOGITS, TAGS = "logits", "tags"
@@ -77,6 +79,24 @@ class SharedLayers:
         (words,) = self._words.compute([WORDS], inputs)
         (hidden,) = self._session.compute([HIDDEN], {**inputs, WORDS: words})
         return {HIDDEN: hidden, MASK: inputs[MASK]}
+
+
+def load_shared_layers() -> SharedLayers:
+    """Return those that come with ekphory; loaded once a process, then shared by both readers.
+
+    Raises:
+        ModelError: Their files are missing or broken.
+    """
+    with _LOCK:
+        return _load_once()
+
+
+_LOCK = ForkSafeLock()
+
+
+@cache
+def _load_once() -> SharedLayers:
+    return SharedLayers()
 
 
 def cut_graph(model: bytes, output: str) -> bytes:
@@ -139,7 +159,7 @@ class UpperModel:
             ModelError: A file is missing or changed, of another layout, or belongs to other layers.
         """
         self.record = _read_record(directory, (kind, layout, tuple(kinds)))
-        self._shared, wanted = SharedLayers(), self.record["shared"]
+        self._shared, wanted = load_shared_layers(), self.record["shared"]
         if self._shared.revision != wanted["revision"]:
             told = f"was trained above revision {wanted['revision']} of {wanted['name']}"
             problem = f"{directory}: {told}, and this is {self._shared.revision}"

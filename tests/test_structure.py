@@ -13,6 +13,8 @@ from statistics import median
 import pytest
 from tests.cases import read_tables
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "ekphory"
 PRODUCT_FILES = sorted(SOURCE.rglob("*.py"))
@@ -178,40 +180,34 @@ def test_modules_are_neither_many_nor_small():
     assert median(sizes) >= MEDIAN_CODE
 
 
-@pytest.mark.slow
 def test_few_modules_are_used_by_one_other_only():
     names = {module_name(path) for path in modules(PRODUCT_FILES)}
     users = Counter(used for path in PRODUCT_FILES for used in imported(path) & names)
     assert sum(users[name] == 1 for name in names) <= USED_ONCE
 
 
-@pytest.mark.slow
 def test_a_call_crosses_few_files(start_child, tmp_path):
     (entered,) = start_child("caller.py", tmp_path / "store").finished(120)
     assert set(entered) == set(FILES_ENTERED)
     assert {name: count for name, count in entered.items() if count > FILES_ENTERED[name]} == {}
 
 
-@pytest.mark.slow
 def test_no_function_is_longer_than_its_budget():
     found = functions([*SOURCE_FILES, *TEST_FILES])
     measured = ((name, lines_without_docstring(function)) for name, function in found)
     assert breaches(FUNCTION_LINES, measured) == {}
 
 
-@pytest.mark.slow
 def test_only_listed_functions_take_more_arguments_than_the_budget():
     measured = ((name, arguments(function)) for name, function in functions(SOURCE_FILES))
     assert breaches(ARGUMENTS, measured) == listed(MANY_ARGUMENTS)
 
 
-@pytest.mark.slow
 def test_only_listed_functions_nest_deeper_than_the_budget():
     measured = ((name, nesting(function)) for name, function in functions(SOURCE_FILES))
     assert breaches(NESTING, measured) == listed(DEEP_NESTING)
 
 
-@pytest.mark.slow
 def test_only_listed_functions_catch_whatever_comes():
     measured = ((name, broad_excepts(function)) for name, function in functions(SOURCE_FILES))
     assert set(breaches(0, measured)) == set(BROAD_EXCEPTS)
@@ -240,7 +236,6 @@ def test_no_file_is_named_with_an_empty_word():
     assert [place(path) for path in SOURCE_FILES if BARRED_FILES & words(path.stem)] == []
 
 
-@pytest.mark.slow
 def test_no_name_is_an_empty_word():
     defined = (
         (node.name, place(path))
@@ -251,7 +246,6 @@ def test_no_name_is_an_empty_word():
     assert [(name, file) for name, file in defined if BARRED_WORDS & words(name)] == []
 
 
-@pytest.mark.slow
 def test_no_test_uses_a_mock():
     imported = (
         (f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name, path)

@@ -85,6 +85,7 @@ def texts_of_captures():
     return (each.message.text for one in read_transcripts() for each in one.messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "fields", "written_texts"),
     [

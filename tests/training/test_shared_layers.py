@@ -17,6 +17,7 @@ from ekphory_lab.training.reader_export import export_shared_layers
 PAIRS = [PairTokens([101, 2073, 102, 4199, 102], [0, 0, 0, 1, 1]), PairTokens([101, 102], [0, 0])]
 
 
+@pytest.mark.slow
 def test_exported_layers_give_what_the_reranker_gives_in_its_second_layer(tmp_path):
     source = bundled_directory(SMALL_RERANKER)
     revision = export_shared_layers(source, tmp_path)

@@ -238,7 +238,8 @@ _BUNDLED_LEAST_SPREAD = 2.0
 # rerankers made its order worse; among an assistant's messages half was best (docs/LOG.md, 32).
 _LONG_TURNS_SHARE = 0.5
 # The mean terms of passages that are no turns from which on the rerankers count less, and from
-# which on they are not asked: statements they read well, paragraphs not (docs/LOG.md, 46).
+# which on they are not asked: statements they read well; paragraphs they gain on some questions and
+# lose on those that need several of them (docs/LOG.md, 46 and 60).
 _STATEMENT, _PARAGRAPH = 20.0, 50.0
 _LEAVES_NOTHING = 0.95
 _TIME_BOOSTS = ("boost_time", "boost_telling")

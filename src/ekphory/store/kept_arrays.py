@@ -74,24 +74,32 @@ class KeptArrays:
             newest: Number of the store's newest version.
         """
         for version, folder in self._sets_of(subject):
+            if version > newest:
+                continue
             try:
-                facts = json.loads((folder / _FACTS).read_text("utf-8"))
-                arrays = {
-                    path.stem: np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-                    for path in folder.glob("*.npy")
-                }
-                is_whole = set(arrays) == set(facts["arrays"])
-                is_same = facts["subject"] == subject and is_whole and version <= newest
-                commit = self._digest_of_commit(version)
-                if is_same and commit in (None, facts["commit"]):
-                    with suppress(OSError):  # where the store may only be read
-                        os.utime(folder)
-                    return ArraySet(version, arrays, commit is not None)
+                found = self._read_set(folder, version, subject)
             except FileNotFoundError:
                 continue  # another process has replaced it just now
             except (OSError, ValueError, KeyError, TypeError) as error:
                 _log.warning("%s: cannot be read (%s), and is made anew", folder, error)
+                continue
+            if found is not None:
+                with suppress(OSError):  # where the store may only be read
+                    os.utime(folder)
+                return found
         return None
+
+    def _read_set(self, folder: Path, version: int, subject: str) -> ArraySet | None:
+        facts = json.loads((folder / _FACTS).read_text("utf-8"))
+        arrays = {
+            path.stem: np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+            for path in folder.glob("*.npy")
+        }
+        commit = self._digest_of_commit(version)
+        is_same = facts["subject"] == subject and set(arrays) == set(facts["arrays"])
+        if not is_same or commit not in (None, facts["commit"]):
+            return None
+        return ArraySet(version, arrays, is_proven=commit is not None)
 
     def add(
         self,

@@ -1,9 +1,11 @@
 import os
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ekphory.threads import MOST_THREADS, Workers, count_usable_cores
+from ekphory.threads import MOST_THREADS, Workers, count_usable_cores, once_a_process
 
 ALLOWED = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
@@ -57,3 +59,18 @@ def test_a_forked_process_gets_threads_of_its_own():
         os._exit(0 if workers.map(str, [1, 2]) == ["1", "2"] else 1)
 
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_what_is_loaded_once_a_process_is_loaded_once_for_each_argument_whoever_asks():
+    loaded = []
+
+    @once_a_process
+    def load(name):
+        time.sleep(0.02)
+        loaded.append(name)
+        return object()
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(load, ["tea", "boat"] * 4))
+    assert sorted(loaded) == ["boat", "tea"]
+    assert len(set(map(id, found))) == 2

@@ -7,9 +7,13 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache, wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 from weakref import WeakSet
+
+Given = ParamSpec("Given")
+Loaded = TypeVar("Loaded")
 
 # Forks.
 
@@ -46,6 +50,18 @@ def _free_all() -> None:
 
 
 run_after_fork(_free_all)
+
+
+def once_a_process(load: Callable[Given, Loaded]) -> Callable[Given, Loaded]:
+    """Have a function load once for the same arguments; threads that ask meanwhile wait for it."""
+    lock, known = ForkSafeLock(), cache(load)
+
+    @wraps(load)
+    def find(*args: Given.args, **named: Given.kwargs) -> Loaded:
+        with lock:
+            return known(*args, **named)  # type: ignore[arg-type]  # cache asks for what is hashable
+
+    return find
 
 
 # Cores.

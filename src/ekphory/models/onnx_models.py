@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
@@ -51,7 +51,7 @@ from ekphory.models.reranker import (
     RerankPassage,
     RerankQuery,
 )
-from ekphory.threads import ForkSafeLock, Workers, count_usable_cores
+from ekphory.threads import Workers, count_usable_cores, once_a_process
 from ekphory.types import MEMORY_TYPES, format_date
 
 # The `tokenizer.json` of a model directory.
@@ -364,21 +364,13 @@ def _surely_fits(whole: str, prefix: str, *, room: int) -> bool:
     return len(whole) < room and len(prefix) <= room // 2 and whole.isascii()
 
 
+@once_a_process
 def load_bundled() -> OnnxEmbedder:
     """Return the model that comes with ekphory; loaded once a process, then shared.
 
     Raises:
         ModelError: Its files are missing or broken.
     """
-    with _BUNDLED_LOCK:
-        return _load_bundled_once()
-
-
-_BUNDLED_LOCK = ForkSafeLock()
-
-
-@cache
-def _load_bundled_once() -> OnnxEmbedder:
     return OnnxEmbedder(Path(str(files("ekphory.models"))) / "bundled" / BUNDLED)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.errors import InvalidInput, ModelError
-from ekphory.threads import ForkSafeLock
+from ekphory.threads import once_a_process
 from ekphory.types import MEMORY_TYPES, Hit, MemoryRecord, MemoryType, format_date, to_utc
 
 if TYPE_CHECKING:
@@ -437,11 +437,7 @@ class BundledReranker(JudgingReranker):
 
     @property
     def _model(self) -> OnnxReranker:
-        with _LOCK:
-            return _load_once(self.directory)
-
-
-_LOCK = ForkSafeLock()
+        return _load_once(self.directory)
 
 
 @cache
@@ -452,7 +448,7 @@ def _read_id(directory: Path) -> str:
     return read_reranker_record(directory).model_id
 
 
-@cache
+@once_a_process
 def _load_once(directory: Path) -> OnnxReranker:
     # ONNX Runtime is slow to import, and not every process reranks.
     from ekphory.models.onnx_models import OnnxReranker

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from ekphory.models.onnx_models import (
 )
 from ekphory.models.reranker import bundled_directory
 from ekphory.protocol_buffers import encode_field, read_fields
-from ekphory.threads import ForkSafeLock
+from ekphory.threads import once_a_process
 
 HIDDEN, MASK = "hidden", "attention_mask"
 LOGITS, TAGS = "logits", "tags"
@@ -81,21 +80,13 @@ class SharedLayers:
         return {HIDDEN: hidden, MASK: inputs[MASK]}
 
 
+@once_a_process
 def load_shared_layers() -> SharedLayers:
     """Return those that come with ekphory; loaded once a process, then shared by both readers.
 
     Raises:
         ModelError: Their files are missing or broken.
     """
-    with _LOCK:
-        return _load_once()
-
-
-_LOCK = ForkSafeLock()
-
-
-@cache
-def _load_once() -> SharedLayers:
     return SharedLayers()
 
 

@@ -313,6 +313,8 @@ class Snapshots:
         with self._guard:
             snapshots = list(self._held.values())
         self._records.drop_all_but(living)
+        # A purge removed what was kept on disk too.
+        self._kept_rows.clear()
         for snapshot in snapshots:
             snapshot.records.drop(np.setdiff1d(snapshot.columns.key, living))
 

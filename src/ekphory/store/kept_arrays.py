@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ekphory import __version__
 from ekphory.errors import StoreError
 from ekphory.store.lance_table import find_manifest
 from ekphory.store.writer import DirectoryLock
@@ -139,11 +139,14 @@ class KeptArrays:
                 json.dump(told, stream)
                 _sync(stream)
             with self._lock.held():
-                is_there = part.is_dir()
-                if is_there and not place.exists():
-                    part.rename(place)
+                if not part.is_dir():
+                    return False
+                # One of the same version was passed over, or it would not be made again.
+                if place.exists():
+                    shutil.rmtree(place)
+                part.rename(place)
                 self._drop_others(place)
-            return is_there
+            return True
         except OSError as error:
             raise StoreError(f"{part}: cannot be written ({error})") from error
         finally:
@@ -182,7 +185,8 @@ class KeptArrays:
     def _sets_of(self, subject: str) -> list[tuple[int, Path]]:
         """Return the version and folder of each set that may be about a subject, newest first."""
         found = self._folder.glob(f"{_name(subject)}-*")
-        numbers = ((int(path.name.partition("-")[2]), path) for path in found if not path.suffix)
+        named = ((path.name.partition("-")[2], path) for path in found)
+        numbers = ((int(number), path) for number, path in named if number.isdecimal())
         return sorted(numbers, reverse=True)
 
     def _digest_of_commit(self, version: int) -> str | None:
@@ -194,7 +198,7 @@ class KeptArrays:
 
 
 def _name(subject: str) -> str:
-    made_by = json.dumps([_FORMAT, version_of("ekphory"), subject])
+    made_by = json.dumps([_FORMAT, __version__, subject])
     return blake2b(made_by.encode(), digest_size=12).hexdigest()
 
 

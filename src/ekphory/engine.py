@@ -166,8 +166,9 @@ def _close_all() -> None:
 
 def _close(engine: Engine) -> None:
     engine.detector.close()
-    engine.writer.close()
+    # Before the writer's last upkeep, after which what is being kept would be of an old version.
     engine.snapshots.close()
+    engine.writer.close()
     engine.store.close()
 
 

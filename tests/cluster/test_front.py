@@ -139,3 +139,25 @@ def test_the_front_notes_who_read_what(shards, serve, tmp_path):
     assert (found["org"], found["project"]) == ("acme", "p0")
     assert added["ids"] == found["ids"]
     assert len(added["ids"]) == 1
+
+
+def test_the_inspector_looks_into_projects_and_over_all_shards(shards, serve):
+    first, second = in_shard(shards, 0), in_shard(shards, 1)
+    with serve() as client:
+        page = client.get("/inspect")
+        for project in (first, second):
+            assert post(client, add(project, f"I like pizza in {project}")).status_code == 200
+        asked = {"org_id": "acme", "project_id": second, "query": "pizza"}
+        found = client.post("/api/v2/inspect/search", json=asked).json()
+        growth = client.get("/api/v2/inspect/growth").json()
+        health = client.get("/api/v2/inspect/health").json()
+        latency = client.get("/api/v2/inspect/latency").json()
+    assert page.headers["content-type"].startswith("text/html")
+    assert [hit["text"] for hit in found["hits"]] == [f"I like pizza in {second}"]
+    assert growth["counts"] == {f"acme / {first}": 1, f"acme / {second}": 1}
+    assert [bar["counts"] for bar in growth["projects"]] == [growth["counts"]]
+    assert (health["healthy"], health["numbers"]["memories"]) == (True, 2)
+    assert {each["sentence"] for each in health["findings"] if each["subject"] == "upkeep"} == {
+        f"Fine in all {shards.count} shards."
+    }
+    assert "add" in {minute["route"] for minute in latency["minutes"]}

@@ -172,7 +172,7 @@ def test_a_shard_refuses_a_project_that_it_does_not_hold(shards, replicas):
 @pytest.mark.parametrize(
     ("path", "answer"),
     [("/api/v2/memories", True), ("/api/v2/memories/search", True), ("/rerank", True),
-     ("/api/v2/memories/semantic/feature", False), ("/api/v2/inspect/search", False),
+     ("/api/v2/memories/semantic/feature", False), ("/api/v2/inspect/search", True),
      ("/api/v2/memoriesx", False)],
 )  # fmt: skip
 def test_what_a_cluster_answers(path, answer):

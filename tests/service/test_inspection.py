@@ -1,14 +1,25 @@
 """Memories counted by time."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.cases import read_cases
 
 from ekphory.search import SearchResult
-from ekphory.service.inspection import MOST_BARS, count_by_time, reasons
+from ekphory.server.routes.inspect import HealthAnswer, join_health
+from ekphory.service.inspection import (
+    MOST_BARS,
+    GrowthAnswer,
+    count_by_time,
+    join_growth,
+    reasons,
+)
+from ekphory.store.checks import Finding
 from ekphory.types import EPOCH, Hit, MemoryRecord, Trace, to_microseconds
 
 
@@ -48,6 +59,52 @@ def test_a_bar_counts_by_type():
 
 def test_nothing_has_no_bars():
     assert count_by_time(np.empty(0, np.int64), np.empty(0, np.str_)) == (None, [])
+
+
+WRITTEN = st.lists(
+    st.tuples(
+        st.datetimes(datetime(2020, 1, 1), datetime(2026, 1, 1)),
+        st.sampled_from(["home", "work"]),
+    ),
+    max_size=12,
+)
+
+
+def grown(written):
+    moments = at(*(moment.isoformat() for moment, _ in written))
+    names = np.array([name for _, name in written], np.str_)
+    unit, bars = count_by_time(moments, names)
+    counts = {name: int((names == name).sum()) for name in np.unique(names).tolist()}
+    return GrowthAnswer(total=len(written), unit=unit, projects=bars, pools=bars, counts=counts)
+
+
+@given(WRITTEN, WRITTEN)
+def test_what_two_stores_hold_is_counted_together(first, second):
+    joined, whole = join_growth([grown(first), grown(second)]), grown([*first, *second])
+    assert (joined.total, joined.counts) == (whole.total, whole.counts)
+    drawn = Counter()
+    for bar in joined.projects:
+        drawn.update(bar.counts)
+    assert drawn == whole.counts
+    assert all(one.ends == other.begins for one, other in pairwise(joined.projects))
+
+
+def test_bars_of_two_stores_on_the_same_days_are_added():
+    first = grown([(datetime(2026, 1, 1), "home"), (datetime(2026, 1, 9), "work")])
+    second = grown([(datetime(2026, 1, 1), "home"), (datetime(2026, 1, 8), "home")])
+    bars = join_growth([first, second]).projects
+    assert [bar.counts for bar in bars if bar.counts] == [{"home": 2}, {"home": 1}, {"work": 1}]
+
+
+def test_of_several_stores_what_is_fine_is_told_once_and_the_rest_by_name():
+    fine, stale = Finding("upkeep", "fine", "It succeeds."), Finding("upkeep", "note", "It waits.")
+    first = HealthAnswer(healthy=True, findings=[fine], numbers={"memories": 2, "bytes": None})
+    second = HealthAnswer(healthy=True, findings=[stale], numbers={"memories": 3, "bytes": 9})
+    both = join_health({"shard-0": first, "shard-1": second})
+    assert both.findings == [Finding("upkeep", "note", "shard-1: It waits.")]
+    assert both.numbers == {"memories": 5, "bytes": None}
+    alike = join_health({"shard-0": first, "shard-1": first})
+    assert alike.findings == [Finding("upkeep", "fine", "Fine in all 2 shards.")]
 
 
 def test_no_share_of_a_match_is_more_than_the_whole():

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.encoders import jsonable_encoder
 from prometheus_client import CollectorRegistry, Gauge, Summary, generate_latest
 from prometheus_client import Counter as PrometheusCounter
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -57,8 +58,10 @@ from ekphory.server.errors import RETRY, make_error_response
 from ekphory.server.limits import METHODS, Slots, guard, is_write
 from ekphory.server.options import ServerOptions
 from ekphory.server.request_log import Metrics
+from ekphory.server.routes import inspect
 from ekphory.server.serving import Listening, check_key, serve_application
 from ekphory.server.tenants import find_project
+from ekphory.service import inspection
 from ekphory.service.handles import Place, ServiceModels, catalog_file, load_models
 from ekphory.service.learning import ExtractionSettings
 from ekphory.service.memory_service import MemoryService
@@ -248,7 +251,8 @@ _PER_REPLICA = 64
 """So many shards a replica keeps open; the one that was asked least lately goes first."""
 _ONGOING = 1_000
 _PROJECTS = "/api/v2/projects/list"
-_SERVED = ("/api/v2/memories", "/api/v2/projects", "/api/v2/memory/episodic")
+_INSPECT = "/api/v2/inspect"
+_SERVED = ("/api/v2/memories", "/api/v2/projects", "/api/v2/memory/episodic", _INSPECT)
 _MODELS = frozenset(
     {"/rerank", "/v1/rerank", "/v2/rerank", "/api/openmem/v1/rerank", "/v1/embeddings", "/v2/embed"}
 )
@@ -428,12 +432,16 @@ class Front:
             redirect_slashes=False,
             middleware=guard(keys, options, self._metrics, count=self._count),
         )
+        app.include_router(inspect.inspector_page_router)
         for path, answer in {
             **dict.fromkeys(("/health", "/api/v2/health"), _health),
             **dict.fromkeys(("/metrics", "/api/v2/metrics"), self._show_metrics),
             # Each by its name, for the log and the metrics.
             **{path: self._forward for path in sorted(PATHS) if is_served(path)},
             _PROJECTS: self._list_projects,
+            f"{_INSPECT}/growth": self._show_growth,
+            f"{_INSPECT}/health": self._show_health,
+            f"{_INSPECT}/latency": self._show_latency,
             "/{path:path}": self._forward,
         }.items():
             app.add_api_route(path, answer, methods=list(METHODS), response_model=None)
@@ -477,14 +485,45 @@ class Front:
         return await self._answer(shard, request, body)
 
     async def _list_projects(self, request: Request) -> Response:
+        def join(answers: list[Any]) -> list[dict[str, str]]:
+            found = [project for each in answers for project in each]
+            return sorted(found, key=lambda each: sorted(each.items()))
+
+        return await self._answer_of_all(request, join)
+
+    async def _show_growth(self, request: Request) -> Response:
+        return await self._answer_of_all(
+            request,
+            lambda answers: inspection.join_growth(
+                [inspection.GrowthAnswer.model_validate(each) for each in answers]
+            ),
+        )
+
+    async def _show_health(self, request: Request) -> Response:
+        return await self._answer_of_all(
+            request,
+            lambda answers: inspect.join_health(
+                {
+                    self._shards.name(shard): inspect.HealthAnswer.model_validate(each)
+                    for shard, each in enumerate(answers)
+                }
+            ),
+        )
+
+    async def _show_latency(self, _: Request) -> Response:
+        return JSONResponse(jsonable_encoder(inspect.show_latency(self._metrics)))
+
+    async def _answer_of_all(
+        self, request: Request, join: Callable[[list[Any]], object]
+    ) -> Response:
+        """Ask all shards, and join their answers; where one refuses, its answer is all."""
         body = await request.body()
-        answers = [self._answer(shard, request, body) for shard in range(self._shards.count)]
-        projects: list[dict[str, str]] = []
-        for answer in await asyncio.gather(*answers):
-            if answer.status_code != 200:
-                return answer
-            projects += json.loads(bytes(answer.body))
-        return JSONResponse(sorted(projects, key=lambda each: sorted(each.items())))
+        asking = [self._answer(shard, request, body) for shard in range(self._shards.count)]
+        answers = await asyncio.gather(*asking)
+        refusal = next((each for each in answers if each.status_code != 200), None)
+        if refusal is not None:
+            return refusal
+        return JSONResponse(jsonable_encoder(join([json.loads(bytes(a.body)) for a in answers])))
 
     async def _answer(self, shard: int, request: Request, body: bytes) -> Response:
         caller: Caller = request.state.caller

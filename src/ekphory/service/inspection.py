@@ -351,12 +351,15 @@ _UNITS = (
 )
 
 
-def count_by_time(at: IntArray, types: NDArray[np.str_]) -> tuple[UnitName | None, list[ShownBar]]:
+def count_by_time(
+    at: IntArray, types: NDArray[np.str_], counts: IntArray | None = None
+) -> tuple[UnitName | None, list[ShownBar]]:
     """Count memories by time: a unit, and bars without a gap from the earliest to the latest.
 
     Args:
         at: When each happened, microseconds since 1970.
         types: The type of each.
+        counts: How many memories each stands for; None for one.
     """
     if not len(at):
         return None, []
@@ -364,15 +367,17 @@ def count_by_time(at: IntArray, types: NDArray[np.str_]) -> tuple[UnitName | Non
     numbers = unit.number(at)
     first = int(numbers.min())
     length = int(numbers.max()) - first + 1
+    weights = np.ones(len(at), np.int64) if counts is None else counts
     by_type = {
-        str(name): np.bincount(numbers[types == name] - first, minlength=length)
+        str(name): np.bincount(numbers[chosen] - first, weights[chosen], minlength=length)
         for name in np.unique(types)
+        for chosen in [types == name]
     }
     bars = [
         ShownBar(
             begins=unit.beginning(first + place),
             ends=unit.beginning(first + place + 1),
-            counts={name: int(counts[place]) for name, counts in by_type.items() if counts[place]},
+            counts={name: int(each[place]) for name, each in by_type.items() if each[place]},
         )
         for place in range(length)
     ]
@@ -475,6 +480,25 @@ class GrowthAnswer(BaseModel):
     projects: list[ShownBar]
     pools: list[ShownBar]
     counts: dict[str, int]
+
+
+def join_growth(parts: Sequence[GrowthAnswer]) -> GrowthAnswer:
+    """Return what several stores hold together."""
+    unit, projects = _join_bars([bar for part in parts for bar in part.projects])
+    _, pools = _join_bars([bar for part in parts for bar in part.pools])
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts.update(part.counts)
+    total = sum(part.total for part in parts)
+    return GrowthAnswer(total=total, unit=unit, projects=projects, pools=pools, counts=counts)
+
+
+def _join_bars(bars: Sequence[ShownBar]) -> tuple[UnitName | None, list[ShownBar]]:
+    told = [(to_microseconds(bar.begins), *each) for bar in bars for each in bar.counts.items()]
+    at, names, counts = zip(*told, strict=True) if told else ((), (), ())
+    return count_by_time(
+        np.array(at, np.int64), np.array(names, np.str_), np.array(counts, np.int64)
+    )
 
 
 def _few_names(names: NDArray[Any]) -> NDArray[np.str_]:

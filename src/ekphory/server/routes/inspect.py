@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from ekphory.recorded_searches import RecordedIn, Surface
 from ekphory.retrieval.presets import PRESETS
 from ekphory.search import SearchResult
 from ekphory.server import inspector
+from ekphory.server.request_log import Metrics
 from ekphory.server.routes.context import NOT_THERE, REFUSALS, RouteSession, ToRead, ToWrite
 from ekphory.server.routes.revisions import UndoneAnswer
 from ekphory.server.schemas.names import InProject, Moment, Wire
@@ -454,6 +455,31 @@ def health_answer(health: StoreHealth) -> HealthAnswer:
     )
 
 
+def join_health(parts: Mapping[str, HealthAnswer]) -> HealthAnswer:
+    """Return the state of several stores, by their names: what is fine in all is told once."""
+    by_subject: dict[str, list[Finding]] = {}
+    for name, part in parts.items():
+        for found in part.findings:
+            told = by_subject.setdefault(found.subject, [])
+            if found.state != "fine":
+                told.append(replace(found, sentence=f"{name}: {found.sentence}"))
+    fine = f"Fine in all {len(parts)} shards."
+    numbers: dict[str, int | None] = {}
+    for part in parts.values():
+        for name, number in part.numbers.items():
+            before = numbers.get(name, 0)
+            numbers[name] = None if number is None or before is None else before + number
+    return HealthAnswer(
+        healthy=all(part.healthy for part in parts.values()),
+        findings=[
+            each
+            for subject, told in by_subject.items()
+            for each in (told or [Finding(subject, "fine", fine)])
+        ],
+        numbers=numbers,
+    )
+
+
 def _show_agent(trace: RetrievalTrace) -> ShownAgent:
     return ShownAgent(
         provider=trace.provider,
@@ -636,7 +662,7 @@ def inspect_growth(session: ToRead) -> inspection.GrowthAnswer:
 @inspect_router.get("/latency")
 def inspect_latency(session: ToRead) -> LatencyAnswer:
     """Say how long the answers of the last hour took, by minute."""
-    return LatencyAnswer(minutes=[ShownMinute(**each) for each in session.metrics.last_hour()])
+    return show_latency(session.metrics)
 
 
 @inspect_router.get("/health")
@@ -648,6 +674,11 @@ def inspect_health(session: ToRead) -> HealthAnswer:
             "or project. Use a key that is bound to nothing."
         )
     return health_answer(session.service.handles.health())
+
+
+def show_latency(metrics: Metrics) -> LatencyAnswer:
+    """Return how long the answers of the last hour took."""
+    return LatencyAnswer(minutes=[ShownMinute(**each) for each in metrics.last_hour()])
 
 
 def _page(records: Sequence[MemoryRecord]) -> PageAnswer:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -24,14 +24,20 @@ _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))")
 _KNOWN: dict[str, Any] = tomllib.loads(
     files(__package__).joinpath("memmachine_config.toml").read_text("utf-8")
 )
-RESOURCES: list[str] = _KNOWN["resources"]
 
 
-def read_document(name: str | Path) -> dict[str, Any]:
+def read_document(
+    name: str | Path, *, check: Callable[[dict[str, Any]], None] | None = None
+) -> dict[str, Any]:
     """Read a configuration file.
 
+    Args:
+        name: The file.
+        check: Refuses what its reader could not use; None where any value will do.
+
     Raises:
-        InvalidInput: It cannot be read, is not YAML, or has a section that is not known.
+        InvalidInput: It cannot be read, is not YAML, has a section or a key that is not known, or
+            does not pass; names the file.
         MissingExtra: The YAML reader is not installed.
     """
     try:
@@ -54,9 +60,32 @@ def read_document(name: str | Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         problem = "must hold a mapping of sections"
         raise InvalidInput("config", str(file), problem, "Give `name: value` lines")
-    found = mapping(document, place="config")
-    refuse_unknown(found, _KNOWN["sections"], place="config")
+    try:
+        found = mapping(document, place="config")
+        _check_keys(found)
+        if check is not None:
+            check(found)
+    except InvalidInput as error:
+        error.args = (f"{file}: {error}",)
+        raise
     return found
+
+
+def _check_keys(document: Mapping[str, Any]) -> None:
+    """Refuse the first section, and the first key of one that is read, that is not known."""
+    refuse_unknown(document, _KNOWN["sections"], place="config")
+    for place, known in _KNOWN["read"].items():
+        section = mapping(find_value(document, *place.split(".")), place=place)
+        refuse_unknown(section, known, place=place)
+
+
+def find_value(document: Mapping[str, Any], *path: str) -> Any:  # noqa: ANN401  any key
+    """Return what a key of a section says; None where it says nothing, or an empty text."""
+    *sections, key = path
+    for place in sections:
+        document = mapping(document.get(place), place=place)
+    found = document.get(key)
+    return None if found == "" else found
 
 
 def mapping(value: object, *, place: str) -> dict[str, Any]:
@@ -74,16 +103,16 @@ def mapping(value: object, *, place: str) -> dict[str, Any]:
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str], *, place: str) -> None:
-    """Refuse the first key that is not known.
+    """Refuse the first key that is neither known nor passed over at its place.
 
     Raises:
         InvalidInput: There is one; names the nearest known key.
     """
     choices = sorted(known)
     for key in given:
-        if key not in choices:
-            remedy = f"{suggest(key, choices)}Known are {', '.join(choices)}"
-            raise InvalidInput(place, key, "must be a known key", remedy)
+        if key not in choices and key not in _KNOWN["passed_over"].get(place, ()):
+            remedy = f"{suggest(key, choices)}Known are {', '.join(choices) or 'none'}"
+            raise InvalidInput(place, key, "is not known", remedy)
 
 
 def expand_variable(
@@ -157,13 +186,6 @@ def language_model(
         InvalidInput: There is none of that id, or it is not complete.
     """
     found = _Configured.find(resources, "language_models", model_id, environment)
-    if not found.provider.startswith("openai"):
-        raise InvalidInput(
-            f"resources.language_models.{model_id}.provider",
-            found.provider,
-            "the agent cannot speak to it",
-            "Take openai-responses, or the agent's provider anthropic or local",
-        )
     return LanguageModel(
         id=model_id,
         provider=found.provider,
@@ -192,32 +214,22 @@ def embedder(
         api_key=found.optional("api_key"),
         dimensions=found.number("dimensions", whole=True),
         # Blanks at their ends count.
-        query_prefix=str(found.config.get("query_prefix") or ""),
-        passage_prefix=str(found.config.get("passage_prefix") or ""),
+        query_prefix=str(found.value("query_prefix") or ""),
+        passage_prefix=str(found.value("passage_prefix") or ""),
     )
 
 
 def reranker(
-    resources: Mapping[str, Any],
-    reranker_id: str,
-    *,
-    environment: Environment = None,
-    within: tuple[str, ...] = (),
+    resources: Mapping[str, Any], reranker_id: str, *, environment: Environment = None
 ) -> RerankingModel:
     """Find and load a reranker.
-
-    Args:
-        resources: The section.
-        reranker_id: The reranker's id in it.
-        environment: Where variables are read.
-        within: The rerankers that fuse it with others.
 
     Raises:
         InvalidInput: There is none of that id, it is not complete, or it is part of itself.
         MissingExtra: It needs the `[torch]` extra.
         ModelError: It cannot be loaded.
     """
-    found = _Configured.find(resources, "rerankers", reranker_id, environment)
+    found = check_resource(resources, "rerankers", reranker_id, environment=environment)
     match found.provider:
         case "identity":
             return ranking_rerankers.IdentityReranker(reranker_id)
@@ -231,14 +243,12 @@ def reranker(
                 reranker_id, embedder(resources, named, environment=environment)
             )
         case "rrf-hybrid":
-            if reranker_id in within:
-                raise InvalidInput(found.place, reranker_id, "is part of itself", "Name others")
-            parts = [
-                reranker(resources, each, environment=environment, within=(*within, reranker_id))
+            parts = tuple(
+                reranker(resources, each, environment=environment)
                 for each in found.texts("reranker_ids")
-            ]
+            )
             return ranking_rerankers.RankFusionReranker(
-                reranker_id, tuple(parts), k=found.number("k") or 60
+                reranker_id, parts, k=found.number("k") or 60
             )
         case "cross-encoder" | "ekphory" as provider:
             return load_reranker(found.text(_KNOWN["rerankers"][provider][0]))
@@ -261,19 +271,59 @@ def _load_served(found: _Configured) -> RerankingModel:
     )
 
 
+def check_resource(
+    resources: Mapping[str, Any],
+    kind: str,
+    wanted: str,
+    *,
+    environment: Environment = None,
+    within: tuple[str, ...] = (),
+) -> _Configured:
+    """Return a resource that can be made, as far as that is known without loading it.
+
+    Args:
+        resources: The section.
+        kind: `embedders`, `language_models` or `rerankers`.
+        wanted: The resource's id.
+        environment: Where variables are read.
+        within: The rerankers that fuse it with others.
+
+    Raises:
+        InvalidInput: There is none of that id, it is not complete, or it is part of itself.
+    """
+    found = _Configured.find(resources, kind, wanted, environment)
+    if wanted in within:
+        raise InvalidInput(found.place, wanted, "is part of itself", "Name others")
+    match found.provider:
+        case "rrf-hybrid":
+            for each in found.texts("reranker_ids"):
+                check_resource(
+                    resources, kind, each, environment=environment, within=(*within, wanted)
+                )
+        case "embedder":
+            check_resource(resources, "embedders", found.text("embedder_id"))
+        case provider if provider not in ("identity", "bm25"):
+            first = _KNOWN[kind][provider][0]
+            # A variable may be missing as long as nothing asks for the model.
+            text(found.config.get(first), place=f"{found.place}.{first}")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Configured:
-    """The configuration of one resource, with variables in place.
+    """The configuration of one resource.
 
     Attributes:
         place: Where it stands, as errors name it.
         provider: What it is made by.
         config: Its keys, all of them known.
+        environment: Where variables are read.
     """
 
     place: str
     provider: str
     config: Mapping[str, object]
+    environment: Environment
 
     @classmethod
     def find(
@@ -284,15 +334,16 @@ class _Configured:
         place = f"resources.{kind}.{wanted}.config"
         config = mapping(entry.get("config"), place=place)
         refuse_unknown(config, _KNOWN[kind][provider], place=place)
-        given = {
-            name: expand_variable(value, place=f"{place}.{name}", environment=environment)
-            for name, value in config.items()
-        }
-        return cls(place, provider, given)
+        return cls(place, provider, config, environment)
+
+    def value(self, name: str) -> object:
+        """Return a key with its variable in place; None where it is left out."""
+        place = f"{self.place}.{name}"
+        return expand_variable(self.config.get(name), place=place, environment=self.environment)
 
     def text(self, name: str) -> str:
         """Return a key that must be there."""
-        return text(self.config.get(name), place=f"{self.place}.{name}")
+        return text(self.value(name), place=f"{self.place}.{name}")
 
     def optional(self, name: str) -> str | None:
         """Return a key that may be left out."""
@@ -307,7 +358,7 @@ class _Configured:
 
     def number(self, name: str, *, whole: bool = False) -> Any:  # noqa: ANN401  a float, or whole
         """Return a number that may be left out."""
-        found = self.config.get(name)
+        found = self.value(name)
         if found is None:
             return None
         number = read_number(found, f"{self.place}.{name}", whole=whole)
@@ -324,6 +375,9 @@ def _find_entry(resources: Mapping[str, Any], kind: str, wanted: str) -> tuple[d
     entry = mapping(entries[wanted], place=place)
     refuse_unknown(entry, _KNOWN["entry"], place=place)
     provider = text(entry.get("provider"), place=f"{place}.provider")
+    if provider in _KNOWN["unspoken"]:
+        remedy = f"Take it out, or name one of {', '.join(_KNOWN[kind])}"
+        raise InvalidInput(f"{place}.provider", provider, "is not spoken to", remedy)
     refuse_unknown([provider], _KNOWN[kind], place=f"{place}.provider")
     return entry, provider
 

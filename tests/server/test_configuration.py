@@ -10,6 +10,7 @@ from tests.models.embedding_service import running_embeddings
 from tests.server.running import models, running_server
 
 from ekphory.config import Settings, read_settings
+from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
 from ekphory.models.loading import load_configured_embedder
 from ekphory.models.services import HttpEmbedder, HttpSettings
@@ -212,6 +213,22 @@ def test_a_file_says_where_the_server_listens_and_keeps_its_projects(tmp_path):
     file.write_text(file.read_text().replace("sqlite", "postgres"))
     with pytest.raises(ValueError, match="projects and keys are kept in SQLite"):
         read_places(settings)
+
+
+@pytest.mark.parametrize(("text", "told"), CASES["faulty"])
+def test_a_faulty_file_is_refused_before_anything_is_served(tmp_path, text, told):
+    file = tmp_path / "cfg.yml"
+    file.write_text(text)
+    with pytest.raises(InvalidInput) as refused:
+        read_places(Settings(store="unused", config=str(file)))
+    assert str(refused.value).startswith(f"{file}: ")
+    assert told in str(refused.value)
+
+
+def test_what_only_memmachine_reads_is_passed_over(tmp_path):
+    file = tmp_path / "cfg.yml"
+    file.write_text(Path(__file__).with_name("memmachine.yaml").read_text())
+    read_configuration(Settings(store="unused", config=str(file)))
 
 
 def test_a_prefix_is_sent_before_queries_and_another_before_passages(service):

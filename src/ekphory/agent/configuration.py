@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ from ekphory.agent.provider import AgentSettings
 from ekphory.config import read_section, read_settings
 from ekphory.errors import InvalidInput
 from ekphory.memmachine_config import (
-    RESOURCES,
     Environment,
+    check_resource,
     expand_variable,
+    find_value,
     language_model,
     mapping,
     read_document,
@@ -62,23 +63,40 @@ def make_agent_settings(
 ) -> AgentSettings:
     """Return the settings that a configuration means; otherwise as `read_agent_settings`."""
     section = mapping(document.get(SECTION), place=SECTION)
-    refuse_unknown(section, KEYS, place=SECTION)
-    given = dict(arguments or {})
-    refuse_unknown(given, KEYS, place=SECTION)
     from_environment = read_section(SECTION, KEYS, environment)
-    chosen: dict[str, object] = {
-        name: value
-        for source in (section, from_environment, given)
-        for name, value in source.items()
-        if value is not None
-    }
-    values = {
-        name: _convert(
-            name, expand_variable(value, place=f"{SECTION}.{name}", environment=environment)
-        )
-        for name, value in chosen.items()
-    }
+    values = _read_values((section, from_environment, dict(arguments or {})), environment)
     return AgentSettings(**_with_resources(values, document, environment))
+
+
+def check_agent_section(document: Mapping[str, Any]) -> None:
+    """Check what a configuration says of the agent, without loading a model.
+
+    Raises:
+        InvalidInput: A key is not known, a value cannot be used, or an id is not in `resources`.
+    """
+    values = _read_values((mapping(document.get(SECTION), place=SECTION),), None)
+    resources = mapping(document.get("resources"), place="resources")
+    for name, kind in (("llm_model", "language_models"), ("reranker", "rerankers")):
+        if (named := values.pop(name, None)) is not None:
+            check_resource(resources, kind, str(named))
+    AgentSettings(**values)
+
+
+def _read_values(
+    sources: Iterable[Mapping[str, object]], environment: Environment
+) -> dict[str, Any]:
+    """Return what is said of each key, the last word of it, with variables in place."""
+    chosen: dict[str, object] = {}
+    for source in sources:
+        refuse_unknown(source, KEYS, place=SECTION)
+        chosen |= {name: value for name, value in source.items() if value is not None}
+    return {
+        name: _convert(
+            name, expand_variable(chosen[name], place=f"{SECTION}.{name}", environment=environment)
+        )
+        for name in KEYS
+        if name in chosen
+    }
 
 
 def _with_resources(
@@ -86,7 +104,6 @@ def _with_resources(
 ) -> dict[str, Any]:
     """Put models in the place of their ids, after MemMachine's fallbacks."""
     resources = mapping(document.get("resources"), place="resources")
-    refuse_unknown(resources, RESOURCES, place="resources")
     found = dict(values)
     model_id = found.pop("llm_model", None) or _find_other_model(document)
     if model_id is not None:
@@ -105,11 +122,7 @@ def _find_other_model(document: Mapping[str, Any]) -> str | None:
 
 
 def _find_elsewhere(document: Mapping[str, Any], *path: str) -> str | None:
-    *sections, key = path
-    found: Mapping[str, Any] = document
-    for section in sections:
-        found = mapping(found.get(section), place=section)
-    value = found.get(key)
+    value = find_value(document, *path)
     return None if value is None else text(value, place=".".join(path))
 
 

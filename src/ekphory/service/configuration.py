@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from ekphory import memmachine_config
-from ekphory.agent.configuration import make_agent_settings
+from ekphory.agent.configuration import check_agent_section, make_agent_settings
 from ekphory.agent.provider import AgentSettings
 from ekphory.catalog.database import Database, NotThere
 from ekphory.catalog.projects import EpisodicSwitches, Projects
 from ekphory.config import Settings
 from ekphory.errors import EkphoryError, InvalidInput
+from ekphory.memmachine_config import find_value
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_chat
@@ -40,6 +41,10 @@ SUMMARY_MODEL = ("episodic_memory", "short_term_memory", "llm_model")
 LEARNING_MODEL = ("semantic_memory", "llm_model")
 SET_EMBEDDER = ("semantic_memory", "embedding_model")
 """Where it is said which language model sums up, which one learns, and what new sets use."""
+_CAPACITY = ("episodic_memory", "short_term_memory", "message_capacity")
+_GATHERED = ("semantic_memory", "ingestion_trigger_messages")
+_AGE = ("semantic_memory", "ingestion_trigger_age")
+_DURATION = re.compile(r"(\d+:){0,2}\d+(\.\d+)?")
 _LEVELS = 3
 """So deep a change is merged: a section, its part, its key. A resource is replaced as a whole."""
 _NAME = re.compile(r"\w[\w .:@/-]{0,99}")
@@ -82,7 +87,7 @@ def read_configuration(settings: Settings) -> tuple[ServiceModels, dict[str, Any
         MissingExtra: The file needs the `[agent]` extra.
         ModelError, ServiceError: A model cannot be loaded.
     """
-    document = memmachine_config.read_document(settings.config) if settings.config else {}
+    document = _read_document(settings)
     for name, paths in _OVERRIDDEN.items():
         for section, *deeper, key in paths if getattr(settings, name) is not None else ():
             nested: dict[str, Any] = {key: None}
@@ -91,7 +96,6 @@ def read_configuration(settings: Settings) -> tuple[ServiceModels, dict[str, Any
             document = _merge(document, {section: nested})
     models = load_models(settings)
     declared = memmachine_config.mapping(document.get("resources"), place="resources")
-    memmachine_config.refuse_unknown(declared, memmachine_config.RESOURCES, place="resources")
     loaded: dict[str, Any] = {}
     for field, kind in (("embedder", "embedders"), ("reranker", "rerankers")):
         for path in _OVERRIDDEN[field]:
@@ -124,9 +128,12 @@ def read_places(settings: Settings) -> ConfiguredPlaces:
         InvalidInput: A key cannot be used, or the sessions' database is not SQLite.
         MissingExtra: The file needs the `[agent]` extra.
     """
-    document = memmachine_config.read_document(settings.config) if settings.config else {}
-    server = memmachine_config.mapping(document.get("server"), place="server")
-    memmachine_config.refuse_unknown(server, ("host", "port"), place="server")
+    document = _read_document(settings)
+    server: dict[str, Any] = {
+        name: read(found)
+        for name, read in (("host", str), ("port", int))
+        if (found := find_value(document, "server", name)) is not None
+    }
     database, path = find_value(document, "session_manager", "database"), None
     if database is not None:
         place = f"resources.databases.{database}"
@@ -138,23 +145,46 @@ def read_places(settings: Settings) -> ConfiguredPlaces:
     return ConfiguredPlaces(**server, sessions=path)
 
 
+def _read_document(settings: Settings) -> dict[str, Any]:
+    """Return the sections of the file; empty without one.
+
+    Raises:
+        InvalidInput: It says what no request could use.
+        MissingExtra: It needs the `[agent]` extra.
+    """
+    if settings.config is None:
+        return {}
+    return memmachine_config.read_document(settings.config, check=_check_document)
+
+
+def _check_document(document: Mapping[str, Any]) -> None:
+    """Refuse what would be found out at a request, when a write may be done already."""
+    resources = memmachine_config.mapping(document.get("resources"), place="resources")
+    for kind in RESOURCE_KINDS:
+        declared = memmachine_config.mapping(resources.get(kind), place=f"resources.{kind}")
+        for name in declared:
+            memmachine_config.check_resource(resources, kind, name)
+        named = {path: find_value(document, *path) for of, path in _NAMED if of == kind}
+        for path, name in named.items():
+            # Those of the agent may be variables, which it reads itself.
+            if name is not None and path[0] != "retrieval_agent":
+                known = (*declared, *DEFAULT_NAMES)
+                memmachine_config.refuse_unknown([name], known, place=".".join(path))
+    for path, read in _READERS.items():
+        if (value := find_value(document, *path)) is not None:
+            read(value, place=".".join(path))
+    check_agent_section(document)
+
+
 def _read_prompts(document: Mapping[str, Any]) -> str | None:
     """Return what the section `prompt` lets be learnt; None where there is none."""
     section = memmachine_config.mapping(document.get("prompt"), place="prompt")
     if not section:
         return None
-    named = {str(each) for listed in section.values() for each in listed or ()}
+    listed = [each for name, each in section.items() if name.endswith("_categories")]
+    named = {str(name) for names in listed for name in names or ()}
     memmachine_config.refuse_unknown(named, (_PROFILE_PROMPT,), place="prompt")
     return "profile" if named else "categories"
-
-
-def find_value(document: Mapping[str, Any], *path: str) -> Any:  # noqa: ANN401  any key
-    """Return what a key of a section says; None where it says nothing, or an empty text."""
-    *sections, key = path
-    for place in sections:
-        document = memmachine_config.mapping(document.get(place), place=place)
-    found = document.get(key)
-    return None if found == "" else found
 
 
 _LOADERS: dict[ResourceKind, Callable[[Mapping[str, Any], str], Any]] = {
@@ -249,7 +279,7 @@ class Configuration:
 
     def short_term_episodes(self) -> int:
         """Return how many of the newest episodes come with every search, at most."""
-        said = self.value("episodic_memory", "short_term_memory", "message_capacity")
+        said = self.value(*_CAPACITY)
         return SHORT_TERM_EPISODES if said is None else int(said)
 
     def agent(self) -> AgentSettings:
@@ -323,10 +353,8 @@ class Configuration:
 
     def trigger(self) -> tuple[int, float]:
         """Return how many messages are gathered before they are read, and how long at most."""
-        section = ("semantic_memory", "ingestion_trigger_messages")
-        return int(self.value(*section) or 1), _seconds(
-            self.value("semantic_memory", "ingestion_trigger_age") or 300
-        )
+        age = self.value(*_AGE) or 300
+        return int(self.value(*_GATHERED) or 1), _seconds(age, place=".".join(_AGE))
 
     def may_learn(self) -> bool:
         """Whether there is any language model, and semantic memory is not switched off."""
@@ -469,16 +497,38 @@ class Configuration:
             )
 
 
-def _seconds(value: object) -> float:
+def _seconds(value: object, *, place: str) -> float:
     """Read seconds, or `HH:MM:SS`."""
-    try:
-        parts = [float(part) for part in str(value).split(":")]
-    except ValueError:
-        place = "semantic_memory.ingestion_trigger_age"
-        raise InvalidInput(place, value, "must be seconds or HH:MM:SS", "Write 300") from None
-    return sum(part * 60.0**power for power, part in enumerate(reversed(parts)))
+    if _DURATION.fullmatch(str(value)) is None:
+        raise InvalidInput(place, value, "must be seconds or HH:MM:SS", "Write 300")
+    parts = str(value).split(":")
+    return sum(float(part) * 60.0**power for power, part in enumerate(reversed(parts)))
 
 
+def _whole(value: object, *, place: str) -> int:
+    if not str(value).isdecimal():
+        raise InvalidInput(place, value, "must be a whole number", "Give one")
+    return int(str(value))
+
+
+def _check_switch(value: object, *, place: str) -> None:
+    if not isinstance(value, bool):
+        raise InvalidInput(place, value, "must be true or false", "Write one of them")
+
+
+_READERS: dict[tuple[str, ...], Callable[..., object]] = {
+    ("episodic_memory", "enabled"): _check_switch,
+    ("episodic_memory", "long_term_memory_enabled"): _check_switch,
+    ("episodic_memory", "short_term_memory_enabled"): _check_switch,
+    ("semantic_memory", "enabled"): _check_switch,
+    _CAPACITY: _whole,
+    _GATHERED: _whole,
+    _AGE: _seconds,
+    ("server", "host"): memmachine_config.text,
+    ("server", "port"): _whole,
+    ("session_manager", "database"): memmachine_config.text,
+}
+"""What keys of the file must be; names of models aside."""
 _NAMED: tuple[tuple[ResourceKind, tuple[str, ...]], ...] = (
     ("embedders", ("episodic_memory", "long_term_memory", "embedder")),
     ("rerankers", ("episodic_memory", "long_term_memory", "reranker")),

@@ -204,9 +204,10 @@ def read_vector_index() -> tuple[str | None, dict[str, int]]:
     name = f"{PREFIX}VECTOR_INDEX"
     kind, _, told = (read_variable(name) or "").partition(" ")
     parameters = dict(pair.partition("=")[::2] for pair in told.split())
-    if not all(value.isdecimal() and int(value) for value in parameters.values()):
-        problem = "must be a kind of index and parameter=number pairs"
-        raise InvalidInput(name, told, problem, "Write ivf_pq num_bits=8")
+    for key, value in parameters.items():
+        if not value.isdecimal() or not int(value):
+            remedy = f"Write {key}=8, or another number above 0"
+            raise InvalidInput(name, f"{key}={value}", "must be parameter=number", remedy)
     return kind.lower() or None, {key: int(value) for key, value in parameters.items()}
 
 

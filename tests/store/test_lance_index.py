@@ -85,7 +85,9 @@ def test_an_index_of_other_settings_is_to_be_built_anew(chosen, table):
     [
         ("annoy", "Known are ivf_rq, ivf_pq"),
         ("ivf_flat num_sub_vectors=16", "must be a kind of vector index, or a parameter of it"),
-        ("ivf_pq num_sub_vectors=many", "parameter=number pairs"),
+        ("ivf_pq num_partitions=many", "number. Write num_partitions=8, or another number above 0"),
+        ("ivf_pq num_sub_vectors=7", "of 32 numbers. Take one of 1, 2, 4, 8, 16, 32"),
+        ("ivf_pq num_bits=5", "Take one of 4, 8, 16"),
     ],
 )
 def test_what_lancedb_does_not_have_is_refused(table, monkeypatch, text, problem):

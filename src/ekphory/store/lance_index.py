@@ -63,11 +63,11 @@ class IndexSettings:
     searching: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def read(cls) -> IndexSettings:
-        """Read them from `EKPHORY_VECTOR_INDEX`.
+    def read(cls, table: lancedb.table.Table) -> IndexSettings:
+        """Read them from `EKPHORY_VECTOR_INDEX`, for a table's vectors.
 
         Raises:
-            InvalidInput: The kind is not known, or has no such parameter.
+            InvalidInput: The kind is not known, has no such parameter, or cannot be built with it.
         """
         kind, given = read_vector_index()
         known = _KINDS.get(kind or DEFAULT_KIND)
@@ -78,6 +78,9 @@ class IndexSettings:
             wrong = kind if known is None else sorted(given.keys() - usable)[0]
             problem = "must be a kind of vector index, or a parameter of it"
             raise InvalidInput("EKPHORY_VECTOR_INDEX", wrong, problem, f"Known are {choices}")
+        if given:
+            dimension = table.schema.field("vector").type.list_size
+            _check_parameters(kind or DEFAULT_KIND, given, dimension)
         return cls(
             kind or DEFAULT_KIND,
             {name: value for name, value in given.items() if name in _BUILDING},
@@ -91,13 +94,26 @@ class IndexSettings:
         return "" if self == IndexSettings() else "_".join([self.kind, *chosen])
 
 
+def _check_parameters(kind: str, given: Mapping[str, int], dimension: int) -> None:
+    """Refuse what LanceDB would refuse once there are enough memories for an index."""
+    usable = {
+        "num_sub_vectors": [part for part in range(1, dimension + 1) if dimension % part == 0],
+        "num_bits": [*range(1, 10)] if kind == "ivf_rq" else [4, 8, 16],
+    }
+    for name, choices in usable.items():
+        if name in given and given[name] not in choices:
+            problem = f"cannot be for vectors of {dimension} numbers"
+            remedy = f"Take one of {', '.join(map(str, choices))}"
+            raise InvalidInput("EKPHORY_VECTOR_INDEX", f"{name}={given[name]}", problem, remedy)
+
+
 class VectorIndex:
     """Wraps one table's approximate index, and the scalar ones that make conditions cheap."""
 
     def __init__(self, table: lancedb.table.Table, settings: IndexSettings | None = None) -> None:
         """Wrap a table's index; None for the settings of the environment."""
         self._table = table
-        self._settings = settings or IndexSettings.read()
+        self._settings = settings or IndexSettings.read(table)
         self._name: str | None = None
         self._looked_at = -math.inf
         self.wanted = False

@@ -104,6 +104,31 @@ def test_ages_and_types_are_given_by_either_name():
     assert np.array_equal(by_package, by_card)
 
 
+@pytest.mark.torch
+def test_it_is_asked_with_all_that_the_published_package_takes(model, tmp_path):
+    model.save_pretrained(tmp_path / "saved")
+    asked = {"batch_size": 2, "show_progress": False, "max_length": 4}
+
+    expected = load_published(tmp_path / "saved").encode(TEXTS, AGES, TYPES, **asked).numpy()
+
+    assert np.abs(model.encode(TEXTS, AGES, TYPES, **asked) - expected).max() <= 1e-5
+    assert np.abs(model.encode(TEXTS, AGES, TYPES) - expected).max() > 1e-3
+    named = AgentRankEmbedder(model_name=str(tmp_path / "saved"))
+    assert np.array_equal(named.encode(TEXTS), model.encode(TEXTS))
+
+
+def test_what_cannot_be_used_is_told_by_the_name_that_it_was_given():
+    model = AgentRankEmbedder.from_pretrained("bundled")
+    with pytest.raises(InvalidInput, match=r"^temporal_info=\[1\]: 1 for 2 texts"):
+        model.encode(["tea", "milk"], temporal_info=[1])
+    with pytest.raises(InvalidInput, match=r"^memory_types='seasonal'"):
+        model.encode(["tea"], memory_types=["seasonal"])
+    with pytest.raises(InvalidInput, match=r"^days_ago='soon'"):
+        model.encode(["tea"], days_ago="soon")
+    with pytest.raises(InvalidInput, match=r"^texts="):
+        model.encode([None], max_length=8)
+
+
 def test_a_saved_model_has_a_card_whose_metadata_hubs_read(tmp_path):
     results = {"AgentMem": {"MRR": 0.6375, "NDCG@10": 0.6797}}
 

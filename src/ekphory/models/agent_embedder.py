@@ -323,7 +323,7 @@ class Embedder:
                 model that knows neither.
             ModelError: The model gives numbers that are not finite.
         """
-        passages = _listed(texts)
+        passages = list_texts(texts)
         ages = _one_for_each("days_ago", days_ago, len(passages))
         types = _one_for_each("memory_type", memory_type, len(passages))
         bound = [age is not None or kind is not None for age, kind in zip(ages, types, strict=True)]
@@ -342,7 +342,7 @@ class Embedder:
 
     def encode_query(self, texts: str | Sequence[str]) -> FloatMatrix:
         """Embed queries, with the model's query prompt; they have no age and no type."""
-        return self._model.encode_query(_listed(texts))
+        return self._model.encode_query(list_texts(texts))
 
     def importance(self, texts: str | Sequence[str]) -> late_bound.FloatVector:
         """Predict how important each memory is, in [0, 1]; shape (len(texts),).
@@ -350,7 +350,7 @@ class Embedder:
         Raises:
             ModelError: The model has no importance head.
         """
-        return self._require(self.read(_listed(texts)).importance, "importance head")
+        return self._require(self.read(list_texts(texts)).importance, "importance head")
 
     def memory_type(self, texts: str | Sequence[str]) -> list[MemoryType]:
         """Predict the type of each memory.
@@ -358,7 +358,7 @@ class Embedder:
         Raises:
             ModelError: The model has no type head.
         """
-        logits = self._require(self.read(_listed(texts)).type_logits, "type head")
+        logits = self._require(self.read(list_texts(texts)).type_logits, "type head")
         return late_bound.predict_types(logits)
 
     def read(self, texts: Sequence[str]) -> late_bound.PassageReading:
@@ -411,7 +411,12 @@ class Embedder:
         return given
 
 
-def _listed(texts: str | Sequence[str]) -> list[str]:
+def list_texts(texts: str | Sequence[str]) -> list[str]:
+    """Return texts as a list, a single one as a list of one.
+
+    Raises:
+        InvalidInput: One is no text.
+    """
     if isinstance(texts, str):
         return [texts]
     listed = list(texts) if isinstance(texts, Iterable) else [texts]

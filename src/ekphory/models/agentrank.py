@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypedDict, Unpack
 
-from ekphory.models.agent_embedder import AgeInDays, Embedder
+from ekphory.errors import InvalidInput
+from ekphory.models.agent_embedder import AgeInDays, Embedder, list_texts
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.embedder import FloatMatrix
-from ekphory.models.torch_embedder import SavedFormat
+from ekphory.models.loading import load_local_embedder
+from ekphory.models.onnx_models import OnnxEmbedder
+from ekphory.models.torch_embedder import AGENTRANK_MAX_TOKENS, SavedFormat, TorchEmbedder
 from ekphory.types import MemoryType
+
+_SPECIAL_TOKENS = 2
+"""Of what AgentRank's encoders read: at the beginning and at the end."""
+
+
+class _OfTheCard(TypedDict, total=False):
+    """Ages in days and types as AgentRank's model card calls them; one value counts for all."""
+
+    days_ago: AgeInDays | Sequence[AgeInDays]
+    memory_type: MemoryType | Sequence[MemoryType | None] | None
 
 
 class AgentRankEmbedder(Embedder):
@@ -19,33 +33,65 @@ class AgentRankEmbedder(Embedder):
         model.encode(["User prefers Python"], temporal_info=[7], memory_types=["semantic"])
         model.save_pretrained("folder")
 
-    `AgentRankEmbedder.from_pretrained("folder")` of `agentrank` 0.1.3 gives the same vectors.
+    `AgentRankEmbedder.from_pretrained("folder")` of `agentrank` 0.1.3 gives the same vectors, but
+    for the 8 bits in which a model that is loaded from ONNX computes.
     """
+
+    def __init__(self, model_name: str | OnnxEmbedder | TorchEmbedder = "bundled") -> None:
+        """Load a model by what `from_pretrained` takes, or wrap one that is loaded.
+
+        The package makes ages and types of its own for a model that has none; here it has none.
+
+        Raises:
+            InvalidInput, MissingExtra, ModelError: As `from_pretrained`.
+        """
+        if isinstance(model_name, str):
+            model_name = load_local_embedder(model_name)
+        super().__init__(model_name)
 
     def encode(
         self,
         texts: str | Sequence[str],
         temporal_info: Sequence[AgeInDays] | None = None,
         memory_types: Sequence[MemoryType | None] | None = None,
-        *,
-        days_ago: AgeInDays | Sequence[AgeInDays] = None,
-        memory_type: MemoryType | Sequence[MemoryType | None] | None = None,
+        batch_size: int = 32,
+        show_progress: bool = True,  # noqa: FBT001  the package's own
+        max_length: int = AGENTRANK_MAX_TOKENS,
+        **card: Unpack[_OfTheCard],
     ) -> FloatMatrix:
         """Embed memories; returns shape (len(texts), dimension), rows of length 1.
 
         Args:
             texts: The memories; a single text counts as a list of one.
-            temporal_info: Age in days of each, as the package calls it.
-            memory_types: Type of each, as the package calls it.
-            days_ago: The ages, as the model card calls them; one value counts for all.
-            memory_type: The types, likewise.
+            temporal_info: Age in days of each.
+            memory_types: Type of each.
+            batch_size: Without effect: batches are made by length.
+            show_progress: Without effect: nothing is printed.
+            max_length: Most tokens that are read of each, within the model's window.
+            card: `days_ago` and `memory_type`, as the model card calls ages and types.
 
         Raises:
             InvalidInput, ModelError: As `Embedder.encode`.
         """
-        ages = days_ago if temporal_info is None else temporal_info
-        types = memory_type if memory_types is None else memory_types
-        return super().encode(texts, days_ago=ages, memory_type=types)
+        del batch_size, show_progress
+        renamed: dict[str, str] = {}
+        if temporal_info is not None:
+            card["days_ago"], renamed["days_ago"] = temporal_info, "temporal_info"
+        if memory_types is not None:
+            card["memory_type"], renamed["memory_type"] = memory_types, "memory_types"
+        if max_length < AGENTRANK_MAX_TOKENS:
+            texts = [self._cut(text, max_length - _SPECIAL_TOKENS) for text in list_texts(texts)]
+        try:
+            return super().encode(texts, **card)
+        except InvalidInput as error:
+            name = renamed.get(error.field, error.field)
+            error.args = (str(error).replace(error.field, name, 1),)
+            error.field = name
+            raise
+
+    def _cut(self, text: str, tokens: int) -> str:
+        ends = [end for _, end in self._model.offsets(text)[: max(0, tokens)]]
+        return text[: max(ends, default=0)]
 
     def save_pretrained(
         self,

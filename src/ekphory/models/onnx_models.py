@@ -329,11 +329,12 @@ class OnnxEmbedder:
         room = self.record.max_tokens - self._special_tokens
         if _surely_fits(self.record.passage_prompt + prefix + text, prefix, room=room):
             return [prefix + text]
-        tokenise = self._offsets
+        tokenise = self.offsets
         room -= len(tokenise(self.record.passage_prompt))
         return split_behind_prefix(text, prefix, room=room, tokenise=tokenise, joint=1)
 
-    def _offsets(self, text: str) -> Offsets:
+    def offsets(self, text: str) -> Offsets:
+        """Return where each token of a text begins and ends, without special tokens."""
         whole = replace_lone_surrogates(text)
         return self._tokenizer.encode(whole, add_special_tokens=False).offsets
 

@@ -354,6 +354,7 @@ class TorchEmbedder:
     Attributes:
         identity: Name, hash of the files (of a hub model: its commit) and dimension.
         late_bound: Vectors of age and type; None for a model that knows neither.
+        offsets: Says where each token of a text begins and ends, without special tokens.
     """
 
     def __init__(self, name_or_path: str, *, options: TorchOptions = NO_OPTIONS) -> None:
@@ -370,7 +371,7 @@ class TorchEmbedder:
         self._tokens_per_batch = options.tokens_per_batch
         self._model, self._components = load_torch_model(name_or_path, options=options)
         self.late_bound = None if self._components is None else self._components.late_bound()
-        self._offsets, self._room = _read_window(self._model)
+        self.offsets, self._room = _read_window(self._model)
         self._lock = threading.Lock()
         self._queries = embedder.VectorCache(QUERY_CACHE)
         dimension = self._model.encode(["dimension"], show_progress_bar=False).shape[1]
@@ -442,7 +443,7 @@ class TorchEmbedder:
 
         Of a prefix no more is kept than fits half a window.
         """
-        tokenise = self._offsets
+        tokenise = self.offsets
         room = self._room - max(map(len, map(tokenise, self._model.prompts.values())), default=0)
         return embedder.split_behind_prefix(text, prefix, room=room, tokenise=tokenise, joint=1)
 
@@ -472,7 +473,7 @@ class TorchEmbedder:
         """Return the places of the texts by run; all at once where only their number counts."""
         if self._tokens_per_batch is None:
             return [range(len(texts))]
-        lengths = [min(len(self._offsets(text)), self._room) for text in texts]
+        lengths = [min(len(self.offsets(text)), self._room) for text in texts]
         return embedder.batch_by_length(lengths, most_tokens=self._tokens_per_batch)
 
 

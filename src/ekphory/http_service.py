@@ -316,12 +316,14 @@ class Operation:
         seconds: As `ServiceSettings.timeout`; None takes that one.
         may_repeat: Whether the same request is sent again after a failure that may pass.
         into: What a successful answer is written to, of any length, in place of being read.
+        method: HTTP's.
     """
 
     path: str = ""
     seconds: float | None = None
     may_repeat: Callable[[ServiceUnavailable], bool] = lambda _: True
     into: IO[bytes] | None = None
+    method: Literal["POST", "GET"] = "POST"
 
 
 _WHOLE_SERVICE = Operation()
@@ -341,7 +343,7 @@ _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class JsonTransport:
-    """Posts JSON to one endpoint. Safe to use from several threads."""
+    """Asks one endpoint for JSON. Safe to use from several threads."""
 
     def __init__(
         self, service: Service, *, settings: ServiceSettings = DEFAULT_SERVICE_SETTINGS
@@ -387,6 +389,10 @@ class JsonTransport:
         self._breaker.note_success()
         return answer
 
+    def get(self) -> Any:  # noqa: ANN401  whatever JSON holds
+        """Ask without a body, and only once; otherwise as `post`."""
+        return self._ask(b"", Operation(method="GET"))
+
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
@@ -419,7 +425,8 @@ class JsonTransport:
     def _ask(self, content: bytes, operation: Operation) -> object:
         url = self._service.url + operation.path
         seconds = operation.seconds or self._settings.timeout
-        asking = self._own_client().stream("POST", url, content=content, timeout=seconds)
+        client, method = self._own_client(), operation.method
+        asking = client.stream(method, url, content=content, timeout=seconds)
         try:
             with asking as response:
                 body = self._read(response, seconds, operation.into)

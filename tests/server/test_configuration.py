@@ -8,6 +8,7 @@ from memmachine_client import MemMachineClient
 from tests.cases import read_cases
 from tests.models.embedding_service import running_embeddings
 from tests.server.running import models, running_server
+from tests.services.wire import Reply, running_service
 
 from ekphory.config import Settings, read_settings
 from ekphory.errors import InvalidInput
@@ -163,6 +164,27 @@ def test_a_model_whose_service_is_down_is_told_and_works_when_it_is_up(client, s
     assert (told.provider, told.status.value, told.error) == ("openai", "ready", None)
 
 
+def test_a_language_model_is_told_as_failed_where_it_is_not_reached(server):
+    path, name = "/api/v2/config/resources/language_models", f"writer {next(_numbers)}"
+    with running_service() as wire:
+        own = {"model": "m", "api_key": "geheim", "base_url": f"{wire.host}/v1"}
+        body = {"name": name, "provider": "openai-responses", "config": own}
+        added = server.client.post(path, json=body).json()
+        assert (added["success"], added["status"]) == (True, "ready")
+        assert (wire.asked[0].path, wire.asked[0].body) == ("/v1/models", None)
+        # A service without such a list is there; one that refuses the key does not work.
+        wire.replies = [Reply(404), Reply(401, b"geheim is wrong")]
+        assert server.client.post(f"{path}/{name}/retry").json()["status"] == "ready"
+        refused = server.client.post(f"{path}/{name}/retry").json()
+        assert (refused["status"], "Check the key" in refused["error"]) == ("failed", True)
+        assert "geheim" not in refused["error"]
+    gone = server.client.post(f"{path}/{name}/retry").json()
+    assert (gone["success"], gone["status"]) == (False, "failed")
+    assert "could not be asked" in gone["error"]
+    # It is not asked where a model is chosen: a search must not wait for it, nor fail with it.
+    assert server.service.configuration.chat(named=name).name == "m"
+
+
 @pytest.fixture
 def configured(tmp_path):
     """Serves a store as a configuration file says."""
@@ -195,6 +217,19 @@ def test_the_sections_of_a_file_are_what_the_server_uses(configured):
         ranked = server.client.post("/rerank", json={"query": "tea", "documents": said}).json()
         assert ranked["model"] == "words"
         assert [each["index"] for each in ranked["results"]][:2] in ([1, 2], [2, 1])
+
+
+def test_a_model_that_the_file_names_is_listed_once(tmp_path):
+    file = tmp_path / "cfg.yml"
+    own = '{model: m, base_url: "http://127.0.0.1:9/v1"}'
+    file.write_text(
+        "semantic_memory: {llm_model: lm}\nresources:\n  language_models:\n"
+        f"    lm: {{provider: openai-chat-completions, config: {own}}}\n"
+    )
+    used, document, _ = read_configuration(Settings(store="unused", config=str(file)))
+    with running_server(tmp_path / "store", used=used, document=document) as server:
+        told = server.client.get("/api/v2/config/resources").json()["language_models"]
+    assert [(each["name"], each["status"]) for each in told] == [("lm", "pending")]
 
 
 def test_a_file_says_where_the_server_listens_and_keeps_its_projects(tmp_path):

@@ -85,6 +85,9 @@ class Handler(BaseHTTPRequestHandler):
         except ConnectionError:
             self.close_connection = True  # the client had no patience, as some tests want it
 
+    def do_GET(self) -> None:
+        self.give(self.server.service.reply(Request(self.path, dict(self.headers), None)))
+
     def give(self, reply: Reply) -> None:
         self.server.service.stopping.wait(reply.delay)
         self.send_response(reply.status)

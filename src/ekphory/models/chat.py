@@ -233,6 +233,9 @@ def find_json_object(text: str) -> dict[str, Any] | None:
 # The service.
 
 CHAT_SERVICE = http_service.ServiceSettings(retries=1)
+_OPERATION = "/chat/completions"
+_CHECK_SECONDS = 5.0
+_KEY_REFUSED = frozenset({401, 403})
 _ASK_OTHERWISE = "Ask otherwise, or take another model."
 
 
@@ -298,7 +301,7 @@ class OpenAIChat:
         self._settings = settings
         self._service = http_service.Service(
             kind="chat service",
-            url=http_service.complete_url(url, prefix="/v1", operation="/chat/completions"),
+            url=http_service.complete_url(url, prefix="/v1", operation=_OPERATION),
             model=settings.model,
             api_key=settings.api_key,
         )
@@ -344,6 +347,25 @@ class OpenAIChat:
 
     def _refuse_answer(self, problem: str, said: str) -> ServiceError:
         return self._service.error(f"{problem}: {self._service.quote(said)}", _ASK_OTHERWISE)
+
+    def check(self) -> None:
+        """Ask the service for the list of its models, which costs nothing.
+
+        One that has no such list, and says so, is there all the same.
+
+        Raises:
+            ServiceError: It was not reached, is busy, refuses the key, or answers no JSON.
+        """
+        url = self._service.url.replace(_OPERATION, "/models", 1)
+        settings = replace(self._settings.service, timeout=_CHECK_SECONDS)
+        transport = http_service.JsonTransport(replace(self._service, url=url), settings=settings)
+        try:
+            transport.get()
+        except http_service.ServiceRefusal as refusal:
+            if refusal.status in _KEY_REFUSED:
+                raise
+        finally:
+            transport.close()
 
     def close(self) -> None:
         """Close the connections."""

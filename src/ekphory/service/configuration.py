@@ -17,9 +17,9 @@ from ekphory.agent.provider import AgentSettings
 from ekphory.catalog.database import Database, NotThere
 from ekphory.catalog.projects import EpisodicSwitches, Projects
 from ekphory.config import Settings
-from ekphory.errors import EkphoryError, InvalidInput
+from ekphory.errors import EkphoryError, InvalidInput, ServiceError
 from ekphory.memmachine_config import find_value
-from ekphory.models.chat import Chat
+from ekphory.models.chat import Chat, OpenAIChat
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_chat
 from ekphory.models.reranker import RerankingModel
@@ -34,7 +34,7 @@ from ekphory.service.handles import (
 
 ResourceKind = Literal["embedders", "language_models", "rerankers"]
 ResourceStatus = Literal["ready", "failed", "pending"]
-"""Whether a model works in this process, cannot be loaded, or was not asked for yet."""
+"""Whether a model works in this process, cannot be used, or was not asked for yet."""
 SHORT_TERM_EPISODES = 20
 """Most of the newest episodes that come with every search, where nothing else is said."""
 SUMMARY_MODEL = ("episodic_memory", "short_term_memory", "llm_model")
@@ -72,6 +72,8 @@ _OVERRIDDEN = {
     "chat_url": (SUMMARY_MODEL, LEARNING_MODEL),
 }
 """Settings, and the keys of the file that they go before."""
+_SETTINGS = {"embedders": "embedder", "language_models": "chat_url", "rerankers": "reranker"}
+"""The setting of each kind of model."""
 _PROFILE_PROMPT = "profile_prompt"
 
 
@@ -201,7 +203,7 @@ class ResourceState:
     Attributes:
         name, provider: As the configuration has them; the service's own models come from `ekphory`.
         status: Of this process.
-        error: Why it cannot be loaded.
+        error: Why it cannot be used.
     """
 
     name: str
@@ -212,11 +214,38 @@ class ResourceState:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """What became of a model, and of which configuration."""
+    """What became of a model, and of which configuration.
+
+    Attributes:
+        entry: The configuration.
+        found: The model, or why it could not be loaded.
+        at: When that was.
+        status: What is known of it.
+        problem: Why it does not work; it may be loaded all the same.
+    """
 
     entry: Mapping[str, Any]
     found: Any
     at: float
+    status: ResourceStatus
+    problem: EkphoryError | None
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any], found: object) -> _Loaded:
+        """Return what loading tells; a language model is not asked by it."""
+        problem = found if isinstance(found, EkphoryError) else None
+        works: ResourceStatus = "pending" if isinstance(found, OpenAIChat) else "ready"
+        return cls(entry, found, time.monotonic(), "failed" if problem else works, problem)
+
+    def tried(self) -> _Loaded:
+        """Ask a language model for what costs nothing, and return what that tells."""
+        if not isinstance(self.found, OpenAIChat):
+            return self
+        try:
+            self.found.check()
+        except ServiceError as error:
+            return replace(self, status="failed", problem=error)
+        return replace(self, status="ready", problem=None)
 
 
 class Configuration:
@@ -366,7 +395,9 @@ class Configuration:
     def states(self, kind: ResourceKind) -> list[ResourceState]:
         """Return the models of a kind: those that are declared, and the service's own."""
         own, entries = self._own(kind), self._entries(kind)
-        ours = [ResourceState(own, "ekphory")] if own and own not in entries else []
+        of_file = any(find_value(self._document, *path) for path in _OVERRIDDEN[_SETTINGS[kind]])
+        is_declared = of_file or own in entries
+        ours = [] if not own or is_declared else [ResourceState(own, "ekphory")]
         return ours + [self._state(kind, name, entry) for name, entry in entries.items()]
 
     def put_resource(
@@ -391,7 +422,7 @@ class Configuration:
         if isinstance(found, InvalidInput):
             raise found
         self._write({"resources": {kind: {name: entry}}})
-        return self._keep(kind, name, entry, found)
+        return self._keep(kind, name, _Loaded.of(entry, found).tried())
 
     def try_resource(self, kind: ResourceKind, name: str) -> ResourceState:
         """Load a model anew.
@@ -400,7 +431,8 @@ class Configuration:
             NotThere: None of that name is declared.
         """
         entry = self._entry(kind, name)
-        return self._keep(kind, name, entry, self._attempt(kind, name, self._section()))
+        found = self._attempt(kind, name, self._section())
+        return self._keep(kind, name, _Loaded.of(entry, found).tried())
 
     def delete_resource(self, kind: ResourceKind, name: str) -> None:
         """Take a model out.
@@ -450,9 +482,10 @@ class Configuration:
         if loaded is None or loaded.entry != entry:
             is_own = kind == "embedders" and name in self._own_embedder
             return ResourceState(name, provider, "ready" if is_own else "pending")
-        if isinstance(loaded.found, EkphoryError):
-            return ResourceState(name, provider, "failed", str(loaded.found))
-        return ResourceState(name, provider)
+        if isinstance(loaded.found, OpenAIChat) and loaded.found.usage.answers:
+            return ResourceState(name, provider)
+        problem = None if loaded.problem is None else str(loaded.problem)
+        return ResourceState(name, provider, loaded.status, problem)
 
     def _load(self, kind: ResourceKind, name: str) -> object:
         """Return a model, loaded once; one that failed is tried again after a while."""
@@ -467,7 +500,7 @@ class Configuration:
             is_old = failed and loaded is not None and loaded.at + _RETRY_SECONDS < time.monotonic()
             if loaded is None or loaded.entry != entry or is_old:
                 found = self._attempt(kind, name, self._section())
-                self._keep(kind, name, entry, found)
+                self._keep(kind, name, _Loaded.of(entry, found))
             else:
                 found = loaded.found
         if isinstance(found, EkphoryError):
@@ -480,11 +513,9 @@ class Configuration:
         except EkphoryError as error:
             return error
 
-    def _keep(
-        self, kind: ResourceKind, name: str, entry: Mapping[str, Any], found: object
-    ) -> ResourceState:
-        self._loaded[kind, name] = _Loaded(entry, found, time.monotonic())
-        return self._state(kind, name, entry)
+    def _keep(self, kind: ResourceKind, name: str, loaded: _Loaded) -> ResourceState:
+        self._loaded[kind, name] = loaded
+        return self._state(kind, name, loaded.entry)
 
     def _write(self, patch: Mapping[str, Any]) -> None:
         with self._database.transaction() as connection:

@@ -88,3 +88,9 @@ def test_a_lab_that_cannot_be_loaded_leaves_the_other_commands_as_they_are(monke
     application = app._make_application()
     assert CliRunner().invoke(application, ["--version"]).exit_code == 0
     assert "cannot be loaded (No module named" in CliRunner().invoke(application, ["eval"]).output
+
+
+def test_the_help_of_eval_says_where_the_data_come_from(ekphory):
+    shown = ekphory.run("eval", "--help").stdout
+    assert "https://github.com/snap-research/locomo" in shown
+    assert "https://github.com/beir-cellar/beir" in shown

@@ -11,10 +11,19 @@ from ekphory_lab.cli import eval_commands, reader_commands, reranker_commands, t
 from ekphory_lab.cli.bench_commands import bench, bench_cluster, bench_server
 
 _PANEL = "Measure and train"
-_EXAMPLES: dict[str, dict[str, str]] = tomllib.loads(
-    files("ekphory_lab.cli").joinpath("commands.toml").read_text(encoding="utf-8")
-)
+
+
+def _read_table(package: str, name: str) -> dict[str, dict[str, str]]:
+    return tomllib.loads(files(package).joinpath(name).read_text(encoding="utf-8"))
+
+
+_EXAMPLES = _read_table("ekphory_lab.cli", "commands.toml")
 """By group and command: the options of an example."""
+_SOURCES = "\n".join(
+    f"- {source['title']}: {source['obtain']}"
+    for source in _read_table("ekphory_lab.evaluation", "sources.toml").values()
+)
+_EVAL = f"Measure retrieval on a benchmark.\n\nWhere the data come from:\n\n{_SOURCES}"
 
 
 def _group(name: str, summary: str, *modules: ModuleType) -> CommandGroup:
@@ -33,7 +42,7 @@ COMMANDS = AddedCommands(
         Entry("bench-cluster", bench_cluster, _PANEL, "ekphory bench-cluster --n 10000 --json -"),
     ),
     groups=(
-        _group("eval", "Measure retrieval on a benchmark.", eval_commands),
+        _group("eval", _EVAL, eval_commands),
         _group("train", "Make the models.", reader_commands, reranker_commands, train_commands),
     ),
 )

@@ -169,12 +169,20 @@ def test_an_embedder_is_trained_on_the_samples_that_generate_wrote(train, refuse
     train("generate", "--count", 30, "--out", file)
     places = ("--data", file, "--base", base, "--target", tmp_path / "run")
 
-    told = train("embedder", *places, "--config", "base", "--steps", 2, "--precision", "bfloat16")
+    told = train(
+        "embedder", *places, "--config", "refined", "--steps", 2, "--precision", "bfloat16"
+    )
 
     assert told.strip() == f"{tmp_path / 'run' / 'model'}: 2 steps"
     model = Embedder.from_pretrained(tmp_path / "run" / "model")
     assert model.encode("the cat", days_ago=3, memory_type="episodic").shape == (1, 32)
     assert "float8" in refused("embedder", *places, "--precision", "float8")
+
+
+@pytest.mark.torch
+def test_training_data_that_are_not_there_are_told_as_such(refused):
+    sentence = refused("embedder", *PLACES)
+    assert "data='data': there is no such file or folder. Give the folder" in sentence
 
 
 def knowing_the_answers(dataset):

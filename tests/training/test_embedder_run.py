@@ -22,6 +22,7 @@ if torch:
     from ekphory.errors import DatasetError, InvalidInput, ModelError
     from ekphory.models.onnx_export import Prompts
     from ekphory_lab.training.embedder_config import (
+        CONFIGS,
         EmbedderConfig,
         LossWeights,
         MemoryPart,
@@ -250,6 +251,13 @@ def test_the_manifest_says_what_the_run_was_made_from(base, tmp_path):
     # A run with other settings is not gone on with.
     with pytest.raises(InvalidInput, match="another config"):
         run(base, tmp_path / "run", steps=1, seed=5, learning_rate=1e-5)
+
+
+def test_a_base_of_other_dimensions_than_the_configuration_is_for_is_refused(base, tmp_path):
+    with pytest.raises(InvalidInput, match="has vectors of 32 numbers, and 'tiny' is for 768"):
+        run(base, tmp_path / "run", dimension=768)
+    assert not (tmp_path / "run").exists()
+    assert CONFIGS["base"].dimension == 768
 
 
 def test_base_weights_that_cannot_be_loaded_leave_no_target(tmp_path):

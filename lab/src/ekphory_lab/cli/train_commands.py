@@ -390,6 +390,9 @@ def embedder(
 
     changes = {"seed": asked.seed, "steps": steps, "precision": asked.precision}
     chosen = config_named(CONFIGS, config, **changes)
+    if not asked.data.exists():
+        remedy = "Give the folder of the training files, or a file of `train generate`"
+        raise InvalidInput("data", str(asked.data), "there is no such file or folder", remedy)
     if asked.data.is_file():
         chosen, training = chosen.with_samples_alone(), samples_alone(asked.data)
     else:

@@ -76,6 +76,7 @@ class EmbedderConfig(RunConfig):
         memories: What generated memories teach beside the questions.
         written: Written passages that hold what is known of documents.
         loss: How the loss is put together.
+        dimension: How many numbers the base's vectors have; None for any.
     """
 
     groups_per_step: int = 3
@@ -88,6 +89,7 @@ class EmbedderConfig(RunConfig):
     memories: MemoryPart = MemoryPart()
     written: WrittenPart = WrittenPart()
     loss: LossWeights = LossWeights()
+    dimension: int | None = None
 
     def with_samples_alone(self) -> EmbedderConfig:
         """Return the configuration without questions and written passages."""

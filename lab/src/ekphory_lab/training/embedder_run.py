@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from ekphory.errors import InvalidInput
 from ekphory.models.late_bound import Codes, age_buckets, type_codes
 from ekphory.models.onnx_export import Prompts
 from ekphory_lab.evaluation.runner import Progress
@@ -379,12 +380,17 @@ def train_embedder(
         The trained model's directory.
 
     Raises:
-        InvalidInput: The target holds a run of another configuration or other data.
+        InvalidInput: The base is not of the configuration's dimension, or the target holds a run
+            of another configuration or other data.
         ModelError: The base weights cannot be loaded.
     """
     torch.manual_seed(config.seed)
     manifest = run_files.run_manifest(config, base=places.base, hashes=data.hashes)
     encoder = load_agent_encoder(places.base)
+    if config.dimension not in (None, encoder.dimension):
+        problem = f"has vectors of {encoder.dimension} numbers, and {config.name!r} is for"
+        remedy = "Give such a base, or another --config"
+        raise InvalidInput("base", str(places.base), f"{problem} {config.dimension}", remedy)
     places.target.mkdir(parents=True, exist_ok=True)
     run_files.claim_folder(places.target, manifest)
     encoder.parts.to(training_device())

@@ -59,6 +59,15 @@ def test_every_contender_is_measured_beside_the_first_stage(report):
     assert [scores.contender for scores in report.dialogue] == ["none", "bm25", "overlap-reranker"]
 
 
+def test_a_set_without_categories_has_no_table_of_them(report):
+    measured = report.sets[0]
+    alike = [replace(each, report=replace(each.report, categories={})) for each in measured.results]
+    titles = [table.title for table in set_tables(replace(measured, results=tuple(alike)))]
+    assert "chats: MAP by category" in [table.title for table in set_tables(measured)]
+    assert [title for title in titles if "category" in title] == []
+    assert len(titles) == 5
+
+
 def test_the_report_is_written_as_json_and_as_markdown_with_pictures(report, tmp_path):
     content = json.loads(json.dumps(to_plain_data(report_json(report))))
     assert content["sets"][0]["candidates"]["top"] == 3

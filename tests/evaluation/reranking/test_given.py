@@ -9,7 +9,12 @@ from ekphory.errors import DatasetError
 from ekphory.testing import HashEmbedder
 from ekphory_lab.evaluation.options import RerankOptions
 from ekphory_lab.evaluation.reranking.benchmark import RerankRun
-from ekphory_lab.evaluation.reranking.candidates import given_candidates, read_given
+from ekphory_lab.evaluation.reranking.candidates import (
+    FIRST_STAGE_ALONE,
+    Judge,
+    given_candidates,
+    read_given,
+)
 
 
 @pytest.fixture
@@ -73,6 +78,8 @@ def test_scores_that_are_probabilities_are_kept_and_others_are_not(dataset, rows
         row["scores"] = [0.4] * len(row["passage_ids"])
     found = given(dataset, written(tmp_path, rows))
     assert found.own[0].column("probability").tolist() == [0.4, 0.4]
+    # Nobody fitted either.
+    assert not Judge(FIRST_STAGE_ALONE, found, dataset.pools).is_calibrated
 
 
 def test_a_row_without_a_pool_is_found_by_its_question(dataset, rows, tmp_path):

@@ -96,12 +96,14 @@ class CandidateSet:
         own: Every question in its own pool, in the set's order.
         elsewhere: Every question in another conversation, which does not answer it; empty for a
             set of one pool.
+        is_fitted: Whether the probabilities of the first stage were fitted; given ones were not.
     """
 
     identity: CandidateIdentity
     passages: Mapping[str, Mapping[str, RerankPassage]]
     own: tuple[CandidateList, ...]
     elsewhere: tuple[CandidateList, ...]
+    is_fitted: bool = True
 
     def read(self, found: CandidateList, *, most: int | None = None) -> list[RerankPassage]:
         """Return the first passages of a list, as a reranker gets them."""
@@ -512,9 +514,11 @@ class Judge:
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether the probabilities were fitted; those of the first stage were."""
+        """Whether the probabilities were fitted."""
         reranker = self.reranker(next(iter(self.pools)))
-        return reranker is None or reranker_probabilities(reranker, _NO_SCORES) is not None
+        if reranker is None:
+            return self.candidates.is_fitted
+        return reranker_probabilities(reranker, _NO_SCORES) is not None
 
     def reranker(self, pool: str) -> RerankingModel | None:
         """Return the reranker of a pool; None for the first stage alone."""
@@ -639,7 +643,7 @@ def given_candidates(
         first_stage=hashlib.sha256(file.read_bytes()).hexdigest(),
         top=top,
     )
-    return CandidateSet(identity, passages, tuple(own), ())
+    return CandidateSet(identity, passages, tuple(own), (), is_fitted=False)
 
 
 def _candidate_list(query: EvaluationQuery, given: GivenList, top: int) -> CandidateList:

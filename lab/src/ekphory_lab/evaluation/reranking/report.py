@@ -71,16 +71,16 @@ def set_tables(measured: benchmark.RerankedSet) -> Iterator[tables.ReportTable]:
         _differences,
         note="With its 95 % interval and the p-value of a paired randomisation test.",
     )
-    categories = results[0].report.categories
-    known = LOCOMO_CATEGORIES if categories.keys() <= LOCOMO_CATEGORIES.keys() else {}
-    yield _table(
-        f"{name}: MAP by category",
-        results,
-        lambda result: {
-            f"{known.get(each, each)} ({group.queries})": group.scores["MAP"]
-            for each, group in result.report.categories.items()
-        },
-    )
+    if categories := results[0].report.categories:
+        known = LOCOMO_CATEGORIES if categories.keys() <= LOCOMO_CATEGORIES.keys() else {}
+        yield _table(
+            f"{name}: MAP by category",
+            results,
+            lambda result: {
+                f"{known.get(each, each)} ({group.queries})": group.scores["MAP"]
+                for each, group in result.report.categories.items()
+            },
+        )
     yield _table(
         f"{name}: milliseconds, p50 / p95",
         results,

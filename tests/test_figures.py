@@ -89,6 +89,13 @@ def test_the_check_says_how_old_a_figure_is(capsys):
     assert second.startswith("bench-million: ")
 
 
+def test_the_check_says_which_data_it_could_not_compare(capsys, tmp_path):
+    assert main(["presets", "changes", "--check", "--data", str(tmp_path)]) == 0
+    *_, last = capsys.readouterr().out.splitlines()
+    missing = "locomo_dev/locomo.json, updates_dev/scenarios.jsonl"
+    assert last == f"not compared, for they are missing in {tmp_path}: {missing}"
+
+
 def test_a_name_that_is_not_a_figure_is_refused(capsys):
     assert main(["smell"]) == 1
     assert "there is no figure 'smell'; choose from readme, presets" in capsys.readouterr().err

@@ -105,6 +105,9 @@ def _check(figures: Sequence[Figure], data: Path) -> int:
         if measured is not None and code_changed_since(measured.commit):
             found.append(f"of other code (commit {measured.commit[:12]})")
         print(f"{figure.name}: {'; '.join(found) or 'up to date'}")
+    read = dict.fromkeys(path for figure in figures for path in figure.data)
+    if missing := [path for path in read if not (data / path).is_file()]:
+        print(f"not compared, for they are missing in {data}: {', '.join(missing)}")
     wrong = [file for file, text in rendered_files(shown) if _read(file) != text]
     for file in wrong:
         print(

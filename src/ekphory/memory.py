@@ -30,6 +30,7 @@ from ekphory.models.loading import (
     choose_reranker,
     load_configured_chat,
     load_configured_embedder,
+    load_configured_reranker,
     load_embedder,
 )
 from ekphory.models.reranker import RerankingModel, Turn, bundled_reranker, read_dialogue
@@ -875,11 +876,12 @@ def _load_embedder(embedder: EmbeddingModel | str | None) -> EmbeddingModel:
 def _load_optional_models(
     reranker: RerankingModel | str | None, chat: Chat | str | None
 ) -> OptionalModels:
-    if reranker is None:
-        reranker = bundled_reranker()
-    if not isinstance(reranker, str) and not isinstance(chat, str):
+    if not isinstance(reranker, str | None) and not isinstance(chat, str):
         return OptionalModels(reranker=reranker, chat=chat)
     settings = read_settings()
+    if reranker is None:
+        # What the environment says of a reranker that it names is not said of the bundled one.
+        reranker = bundled_reranker() if settings.reranker else load_configured_reranker(settings)
     if isinstance(reranker, str):
         reranker = choose_reranker(reranker, settings)
     if isinstance(chat, str):

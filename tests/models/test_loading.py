@@ -5,7 +5,7 @@ from tests.models.embedding_service import running_embeddings
 from tests.models.tiny_rerankers import write_overlap_reranker
 from tests.services.wire import running_service, says
 
-from ekphory.config import Settings
+from ekphory.config import Settings, read_settings
 from ekphory.errors import EkphoryError, InvalidInput, MissingExtra
 from ekphory.memory import Memory
 from ekphory.models.loading import (
@@ -16,6 +16,7 @@ from ekphory.models.loading import (
 )
 from ekphory.models.onnx_models import load_bundled
 from ekphory.models.reranker import BundledReranker, RerankPassage, RerankQuery
+from ekphory.service.handles import load_models
 
 
 def test_a_url_is_a_service_that_is_sent_the_model_and_the_key(monkeypatch):
@@ -147,3 +148,14 @@ def test_what_says_how_a_model_is_loaded_is_refused_where_none_is_named(name):
     load = load_configured_embedder if "embedder" in name else load_configured_reranker
     with pytest.raises(InvalidInput, match=f"EKPHORY_{name.upper()}='x': is for a model that is"):
         load(Settings(store="s", **{name: "x"}))
+
+
+@pytest.mark.parametrize("name", ["EMBEDDER_OPTIONS", "RERANKER_OPTIONS"])
+def test_options_of_a_model_that_nobody_names_are_refused_wherever_models_are_loaded(
+    name, tmp_path, monkeypatch
+):
+    monkeypatch.setenv(f"EKPHORY_{name}", "nojson")
+    with pytest.raises(InvalidInput, match=f"EKPHORY_{name}='nojson': is for a model that is"):
+        Memory(tmp_path)
+    with pytest.raises(InvalidInput, match=f"EKPHORY_{name}='nojson': is for a model that is"):
+        load_models(read_settings())

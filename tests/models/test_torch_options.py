@@ -79,6 +79,9 @@ def test_options_that_cannot_be_read_are_refused(text):
 def test_options_are_not_for_onnx_runtime(directory):
     with pytest.raises(InvalidInput, match="are for torch, not for ONNX Runtime"):
         Embedder.from_pretrained(directory, runtime="onnx", options=TorchOptions())
+    for load in (Embedder.from_pretrained, Reranker.from_pretrained):
+        with pytest.raises(InvalidInput, match=r"engine=.*is for vLLM"):
+            load(directory, options=TorchOptions(engine={"max_model_len": 2048}))
     with pytest.raises(InvalidInput, match="stands beside a device_map"):
         TorchOptions(device="cpu", device_map="auto")
     with pytest.raises(InvalidInput, match="tokens_per_batch"):

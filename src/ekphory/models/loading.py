@@ -160,6 +160,7 @@ def load_local_embedder(
     """
     bundled = name_or_path in (None, "bundled")
     name = str(name_or_path).strip()
+    _check_engine(runtime, options)
     runtime = _running(runtime, options)
     _check_local(name, runtime, bundled=bundled)
     directory = None if bundled else find_directory(name, field="embedder")
@@ -182,6 +183,13 @@ def _running(runtime: Runtime | None, options: TorchOptions | None) -> Runtime |
         remedy = "Leave them out, or take another runtime"
         raise InvalidInput("options", options, "are for torch, not for ONNX Runtime", remedy)
     return "torch" if options is not None else runtime
+
+
+def _check_engine(runtime: str | None, options: TorchOptions | None) -> None:
+    if options is not None and options.engine and runtime != "vllm":
+        remedy = "Leave it out, or load a reranker with runtime='vllm'"
+        problem = "is for vLLM, which does not run this model"
+        raise InvalidInput("engine", dict(options.engine), problem, remedy)
 
 
 def _check_local(name: str, runtime: Runtime | None, *, bundled: bool) -> None:
@@ -267,6 +275,7 @@ def load_local_reranker(
 ) -> LocalReranker:
     """Load a model that runs in this process; see `load_reranker`."""
     _check_runtime(runtime, RerankRuntime)
+    _check_engine(runtime, options)
     if runtime in (None, "onnx"):
         _running(cast("Runtime | None", runtime), options)
     bundled = SMALL_RERANKER if name == "bundled" else name

@@ -182,8 +182,6 @@ def load_models(settings: Settings) -> ServiceModels:
     """
     pipeline = preset(settings.preset)
     embedder = loading.load_configured_embedder(settings) or loading.load_embedder()
-    if settings.reranker is None and settings.chat_url is None:
-        return ServiceModels(embedder=embedder, reranker=bundled_reranker(), preset=pipeline)
     return ServiceModels(
         embedder=embedder,
         reranker=loading.load_configured_reranker(settings),

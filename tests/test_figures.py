@@ -271,6 +271,15 @@ def test_rows_are_repeated_for_each_match():
     assert fill_in(table, CASES["values"]).splitlines()[2:] == ["| ours | .600 |", "| b | .250 |"]
 
 
+def test_facts_of_which_nothing_was_measured_have_a_row_that_says_so():
+    text = fill_in(DEFINED["configurations"].table(""), read_measurement("configurations").values)
+    rows = {row.split(" | ")[0].strip("| "): row for row in text.splitlines()}
+    assert "| F | Hybrid + HyDE |  | not measured | " in rows["F"]
+    names = list(rows)
+    assert names[names.index("E") :][:3] == ["E", "F", "G"]
+    assert len(names) == 2 + 36
+
+
 def test_a_value_that_is_missing_is_an_error():
     with pytest.raises(FigureError, match="there is no value 'c/MAP'"):
         fill_in(Table(rows=("{c/MAP}",)), CASES["values"])

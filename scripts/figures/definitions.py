@@ -47,6 +47,8 @@ class Table:
         for_each: A key with one `*`: the rows are repeated for each match, which `{0}` names.
         labels: What `{label}` says of a match; by default the match itself.
         facts: A TOML file and a list in it, `path#list`, by id: `{fact:field}` is what it says.
+        unmeasured: Template of the row of a fact that nothing was measured of; without one such
+            facts have no row. With one the rows come in the order of the facts.
         figures_from: The column from which on the cells hold figures, and stand to the right.
     """
 
@@ -56,6 +58,7 @@ class Table:
     for_each: str = ""
     labels: Mapping[str, str] | None = None
     facts: str = ""
+    unmeasured: str = ""
     figures_from: int = 1
 
 

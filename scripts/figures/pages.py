@@ -160,9 +160,10 @@ def fill_in(table: Table, values: Mapping[str, float]) -> str:
     Raises:
         FigureError: A value is missing.
     """
-    rows = [
-        _row(row, name, table, values) for name in _matches(table, values) for row in table.rows
-    ]
+    templates = dict.fromkeys(_matches(table, values), table.rows)
+    if table.unmeasured:
+        templates = {name: templates.get(name, (table.unmeasured,)) for name in _facts(table.facts)}
+    rows = [_row(row, name, table, values) for name in templates for row in templates[name]]
     if not table.header:
         return "\n\n".join(rows)
     header = table.header.split(" | ")

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 import typer
+from scripts import show_fitted
 from scripts.figures.__main__ import differences, main
 from scripts.figures.definitions import (
     Figure,
@@ -62,6 +63,12 @@ def test_a_file_holds_a_defined_figure_and_nothing_of_the_machine_that_measured_
     assert all(isinstance(value, float | int) for value in measured.values.values())
     assert all(len(sha) == 64 and not path.startswith("/") for path, sha in measured.data.items())
     assert str(ROOT.parent) not in file.read_text(encoding="utf-8")
+
+
+def test_what_is_shown_of_fitted_files_is_what_they_say():
+    shown = read_measurement("fitted").values
+    said = select_values(show_fitted.measured(), DEFINED["fitted"].runs[0])
+    assert said == shown, "run python -m scripts.figures fitted --again"
 
 
 COMMANDS = sorted({run.command for figure in DEFINED.values() for run in figure.runs})

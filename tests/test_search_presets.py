@@ -103,6 +103,19 @@ def test_a_reranker_that_fails_leaves_the_order_and_the_trace_says_so(open_memor
     assert stages(result)["rerank"].status == "degraded"
 
 
+def test_every_stage_of_memory_spark_is_traced_and_can_be_left_out_unless_others_need_it(memory):
+    memory.add("the red dog", id="dog")
+    spark = PRESETS["memory_spark"].stages
+    assert {stage.number for stage in spark} == set(range(1, 16))
+    # What these give is needed by others.
+    needed = {"clean query", "read time", "search time", "search pools", "fuse"}
+    for left_out in [None, *(stage for stage in spark if stage.name not in needed)]:
+        own = Pipeline("own", [stage for stage in spark if stage is not left_out])
+        result = memory.search("red dog", preset=own)
+        named = [stage.name for stage in own.stages]
+        assert (ids(result), [stage.name for stage in result.trace.stages][1:]) == (["dog"], named)
+
+
 def test_a_language_model_widens_the_search_of_memory_spark(open_memory):
     document = "Ben commutes by the tram every single morning, since the office lies downtown."
     memory = open_memory(chat=ScriptedChat([document, "tram to the office"]))

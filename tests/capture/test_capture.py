@@ -120,6 +120,13 @@ def test_a_title_or_a_number_alone_names_nothing(memory, read_as):
     assert [each.text for each in kept.entities] == ["Rosa"]
 
 
+def test_who_tells_it_is_named_and_who_spoke_before_is_not(memory, read_as):
+    read_as({"My sister moved to Bonn": reading("fact", reaches=1)})
+    told = ["Otto: How is Ida?", "Pelle: My sister moved to Bonn", "Otto: Oh", "Pelle: Yes"]
+    (kept,) = memory.capture(said(*told)).kept
+    assert [(each.kind, each.text) for each in kept.entities] == [("person", "Pelle")]
+
+
 def test_repeating_a_capture_adds_nothing(memory, read_as):
     read_as({"I always use tabs": reading("preference")})
     messages = [{"role": "user", "content": "I always use tabs", "at": "2026-05-04T09:00:00Z"}]

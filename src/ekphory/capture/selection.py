@@ -194,12 +194,12 @@ def _find_entities(text: str, reading: captures.MessageReading) -> list[services
 
 
 def _clean_names(entities: Iterable[services.Entity]) -> list[services.Entity]:
-    """Return entities, persons without their titles; a title or a number alone names nothing."""
+    """Return entities, persons without titles; a title, number or letter alone names nothing."""
     cleaned = (
         replace(each, text=without_title(each.text)) if each.kind == "person" else each
         for each in entities
     )
-    return [each for each in cleaned if any(letter.isalpha() for letter in each.text)]
+    return [each for each in cleaned if len(each.text) > 1 and any(map(str.isalpha, each.text))]
 
 
 def without_title(name: str) -> str:
@@ -417,12 +417,12 @@ def _choose(read: Sequence[_Read], finder: services.EntityFinder | None) -> _Cho
     needed = [each for each in before if not each.steers and each.given.message.text.strip()]
     context = [without_greeting(each.given.message.text)[-_LONGEST_CONTEXT:] for each in needed]
     classes = last.reading.classes
-    told_by = (each.given.message.speaker for each in (*needed, last))
-    speakers = [
-        services.Entity(name, "person") for name in told_by if name and not find_secrets(name)
-    ]
+    # Whoever tells it is named by it; who said what came before only where somebody names them.
+    name = last.given.message.speaker
+    is_name = bool(name) and not find_secrets(name)
+    teller = _clean_names([services.Entity(name, "person")]) if is_name else []
     named = [named for each in (*needed, last) for named in _named(each, finder)]
-    entities = [*_clean_names(speakers), *named]
+    entities = [*teller, *named]
     return _Chosen(
         text="\n".join([*context, without_greeting(last.given.message.text)[:_LONGEST_KEPT]]),
         class_=captures.MESSAGE_CLASSES[classes.index(max(classes))],

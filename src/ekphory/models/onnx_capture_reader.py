@@ -44,12 +44,14 @@ TOKENS_BEFORE = (24, 48)
 WINDOW = 128
 """Tokens of a message that are read at once."""
 _OVERLAP = 16
-SURE = 0.5
-"""From this probability on words are a name, a thing or a secret."""
-LEAST_SHAPED = 0.1
+LEAST_NAMED = 0.6
+"""From this probability on words are a name or a thing (LOG, 61)."""
+LEAST_SHAPED = 0.2
 """The same for words that look like a name."""
-LEAST_NEEDED = (0.2, 0.5)
-"""From which probability on the message before is needed, and the one before that (LOG, 55)."""
+LEAST_SECRET = 0.5
+"""The same for a secret."""
+LEAST_NEEDED = (0.06, 0.7)
+"""From which probability on the message before is needed, and the one before that (LOG, 61)."""
 MOST_WINDOWS = 16
 """Of a longer message the rest is not read: it is a log or a document."""
 SPAN_KINDS: tuple[EntityKind | str, ...] = (*ENTITY_KINDS, "secret")
@@ -194,7 +196,7 @@ def find_spans(
     done = 0
     for offsets, logits in windows:
         shares = softmax(logits)
-        read = [span for span in _spans_of(text, offsets, shares) if span.probability >= SURE]
+        read = [span for span in _spans_of(text, offsets, shares) if _is_sure(span)]
         shaped = _shaped_spans(text, offsets, shares)
         read += [span for span in shaped if not any(_overlap(span, each) for each in read)]
         for span in sorted(read, key=lambda each: each.start):
@@ -205,6 +207,10 @@ def find_spans(
                 found.append(replace(span, start=done))
             done = max(done, span.end)
     return tuple(found)
+
+
+def _is_sure(span: TextSpan) -> bool:
+    return span.probability >= (LEAST_SECRET if span.kind == "secret" else LEAST_NAMED)
 
 
 def _overlap(one: TextSpan, other: TextSpan) -> bool:
@@ -228,7 +234,7 @@ def _shaped_spans(text: str, offsets: Offsets, shares: Shares) -> Iterator[TextS
         by_kind = shares[tokens, 1:].mean(axis=0).reshape(-1, 2).sum(axis=1)[: len(ENTITY_KINDS)]
         if by_kind.sum() >= LEAST_SHAPED:
             kind = ENTITY_KINDS[int(by_kind.argmax())]
-            yield TextSpan(start, end, kind, float(max(SURE, by_kind.sum())))
+            yield TextSpan(start, end, kind, float(max(LEAST_NAMED, by_kind.sum())))
 
 
 _SHAPES = re.compile(

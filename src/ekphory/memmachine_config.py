@@ -271,6 +271,11 @@ def _load_served(found: _Configured) -> RerankingModel:
     )
 
 
+def is_passed_over(entry: object) -> bool:
+    """Return whether a resource is of a provider that only MemMachine speaks to."""
+    return isinstance(entry, Mapping) and entry.get("provider") in _KNOWN["unspoken"]
+
+
 def check_resource(
     resources: Mapping[str, Any],
     kind: str,

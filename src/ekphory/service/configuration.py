@@ -164,9 +164,11 @@ def _check_document(document: Mapping[str, Any]) -> None:
     resources = memmachine_config.mapping(document.get("resources"), place="resources")
     for kind in RESOURCE_KINDS:
         declared = memmachine_config.mapping(resources.get(kind), place=f"resources.{kind}")
-        for name in declared:
-            memmachine_config.check_resource(resources, kind, name)
         named = {path: find_value(document, *path) for of, path in _NAMED if of == kind}
+        for name, entry in declared.items():
+            # MemMachine's own samples declare one of each kind, and use one.
+            if name in named.values() or not memmachine_config.is_passed_over(entry):
+                memmachine_config.check_resource(resources, kind, name)
         for path, name in named.items():
             # Those of the agent may be variables, which it reads itself.
             if name is not None and path[0] != "retrieval_agent":

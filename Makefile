@@ -27,6 +27,7 @@ WITH_TORCH := .venv/installed-with-torch
 WITH_SITE := .venv/installed-with-site
 WITH_MUTANTS := .venv/installed-with-mutants
 WITH_CLUSTER := .venv/installed-with-cluster
+WITH_FIGURES := .venv/installed-with-figures
 ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
 $(INSTALLED): moved
 endif
@@ -72,10 +73,10 @@ load-hooks: $(INSTALLED)  ## Run hooks for an hour, killing what captures; MINUT
 mutants: $(WITH_MUTANTS)  ## Tell which changes of the core the fast tests do not see; resumes
 	$(BIN)/python -m scripts.mutants
 
-figures: $(INSTALLED)  ## Measure what the documentation shows; NAME=readme, DATA=DIR; resumes
+figures: $(WITH_FIGURES)  ## Measure what the documentation shows; NAME=readme, DATA=DIR; resumes
 	$(BIN)/python -m scripts.figures $(NAME) --data '$(DATA)'
 
-check-figures: $(INSTALLED)  ## Say which figures are of other models, data, commands or code
+check-figures: $(WITH_FIGURES)  ## Say which figures are of other models, data, commands or code
 	$(BIN)/python -m scripts.figures $(NAME) --data '$(DATA)' --check
 
 check: lint test  ## What CI runs: style, types, direction of imports, fast tests
@@ -112,6 +113,11 @@ $(WITH_SITE): $(INSTALLED)
 
 $(WITH_CLUSTER): $(INSTALLED)
 	@EXTRAS=$(EXTRAS),cluster,cluster-test TORCH= sh scripts/make_environment.sh
+	@touch $@
+
+$(WITH_FIGURES): $(INSTALLED)
+	@EXTRAS=$(EXTRAS),torch,cluster,cluster-test,figures TORCH='$(TORCH)' \
+	  TORCH_INDEX='$(TORCH_INDEX)' sh scripts/make_environment.sh
 	@touch $@
 
 $(WITH_MUTANTS): $(INSTALLED)

@@ -39,7 +39,7 @@ def declared(requirements: list[str]) -> set[str]:
 
 def extras_for_users() -> set[str]:
     extras = PROJECT["optional-dependencies"]
-    for_users = set(extras) - {"dev", "mutants", "parity", "site", "cluster-test"}
+    for_users = set(extras) - {"dev", "mutants", "parity", "site", "cluster-test", "figures"}
     return {name for extra in for_users for name in declared(extras[extra])} - {"ekphory"}
 
 

@@ -257,7 +257,7 @@ def directory(tmp_path_factory):
 
 SISTERS = "Clara Ines Marta Nora Olga Petra Rita Sofia Tilda Ursula Vera Wanda".split()
 RELATIVES = ("sister", "cousin", "aunt")
-DOCUMENTS = "the bundled reranker learned from turns, and these are documents"
+SEVERAL = "a question over documents may need several, which no reranker sees together"
 ALONE = "ekphory-rerank-tiny reads beside the bundled embedder alone"
 
 
@@ -282,24 +282,44 @@ def test_which_reranker_reads_for_which_preset(open_memory, directory, make, pre
 
 
 @pytest.mark.parametrize(
-    ("make", "words", "are_turns", "reason"),
+    ("make", "words", "are_turns", "query", "reason"),
     [
-        (BundledReranker, 120, False, DOCUMENTS),
-        (BundledReranker, 60, False, DOCUMENTS),
-        (BundledReranker, 12, False, None),
-        (BundledReranker, 120, True, None),
-        (str, 120, False, None),
+        (BundledReranker, 120, False, "Who ran a marathon?", SEVERAL),
+        (BundledReranker, 60, False, "who ran a marathon", SEVERAL),
+        (BundledReranker, 60, False, "Anna ran a marathon.", None),
+        (BundledReranker, 12, False, "Who ran a marathon?", None),
+        (BundledReranker, 120, True, "Who ran a marathon?", None),
+        (str, 120, False, "Who ran a marathon?", None),
     ],
 )
-def test_only_the_bundled_reranker_leaves_documents_to_the_first_stage(
-    open_memory, directory, make, words, are_turns, reason
+def test_only_the_bundled_reranker_leaves_questions_over_documents_to_the_first_stage(
+    open_memory, directory, make, words, are_turns, query, reason
 ):
     memory = open_memory(reranker=make(directory))
     for number in range(3):
         text = " ".join(f"word{number}x{place}" for place in range(words)) + " marathon"
         memory.add(text, sequence=number if are_turns else None)
-    stage = stages(memory.search("marathon", preset="accurate"))["rerank"]
+    stage = stages(memory.search(query, preset="accurate"))["rerank"]
     assert (stage.status, stage.reason) == ("ran" if reason is None else "skipped", reason)
+
+
+def test_what_reads_documents_orders_them_and_leaves_their_probabilities(store_path):
+    filling = " ".join(
+        f"Station {n} was visited on every other day of that long summer." for n in range(9)
+    )
+    with Memory(store_path) as memory:
+        remember(
+            memory,
+            f"Bread that was kept in the cold grew mould after nine days. {filling}",
+            f"Goats on the northern slope gave less milk in a dry year. {filling}",
+            f"A bridge of oak stood the flood better than one of steel. {filling}",
+        )
+        read = memory.search("Cold slows the growth of mould.", preset="accurate")
+    with Memory(store_path, reranker="none") as memory:
+        unread = memory.search("Cold slows the growth of mould.", preset="accurate")
+    assert stages(read)["rerank"].status == "ran"
+    assert stages(unread)["rerank"].status == "skipped"
+    assert [(hit.id, hit.score) for hit in read] == [(hit.id, hit.score) for hit in unread]
 
 
 class Listening(OverlapReranker):

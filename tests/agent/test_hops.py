@@ -71,6 +71,27 @@ def test_where_the_gate_is_closed_plain_search_answers(village):
     assert (outcome.ranking, hops) == (None, [])
 
 
+@pytest.mark.parametrize(
+    ("intercept", "queries", "is_followed"),
+    [(-5.0, 0, False), (0.0, 1, False), (5.0, 1, True)],
+)
+def test_a_question_that_may_need_several_memories_is_read_further_before_that_is_decided(
+    village, intercept, queries, is_followed
+):
+    read = []
+
+    def read_more(query):
+        read.append(query)
+        return village.search(query, k=50).hits
+
+    log, budget = EventLog(), Budget(most_calls=10, seconds=60)
+    tool = SearchTool(lambda query: village.search(query, k=50).hits, budget, log, read_more)
+    weights = HopWeights({"intercept": intercept}, CHAIN, follow=0.6)
+    reranker = bundled_reranker(TINY_RERANKER)
+    outcome = LocalProvider(reranker=reranker, weights=weights).run(ROOF, tool, log)
+    assert (read, outcome.ranking is not None) == ([ROOF] * queries, is_followed)
+
+
 def test_without_calls_left_the_evidence_is_weighed_by_what_was_found(village):
     outcome, _ = follow(village, ROOF, calls=1)
     assert outcome.ranking[0].id == "fixed"

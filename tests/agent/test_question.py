@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cases import read_cases
 
-from ekphory.agent.question import is_asking, is_relation, names_in, read_question, relation
+from ekphory.agent.question import is_relation, names_in, read_question, relation
 
 CASES = read_cases(__file__)
 
@@ -74,18 +74,3 @@ def test_any_text_can_be_read_and_asked_further(question):
 )  # fmt: skip
 def test_a_relation_is_listed_or_a_doer(word, known):
     assert is_relation(word) is known
-
-
-@pytest.mark.parametrize(
-    ("text", "asks"),
-    [
-        ("Which of the late suppliers has the new clerk paid?", True),
-        ("who paid the plumber", True),
-        ("y a-t-il du pain ?", True),
-        ("5% of perinatal mortality is due to low birth weight", False),
-        ("the plumber", False),
-        ("", False),
-    ],
-)
-def test_what_asks_is_told_by_its_mark_or_its_first_word(text, asks):
-    assert is_asking(text) is asks

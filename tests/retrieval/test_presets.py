@@ -7,6 +7,7 @@ from ekphory.retrieval.calibration import EVEN_CURVES, MEANING_CURVES, WORD_CURV
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import DEFAULT_PRESET, PRESETS, preset
 from ekphory.retrieval.query import CleanQuery
+from ekphory.retrieval.stages.rerank import read_at_least
 
 
 def stages(name):
@@ -72,3 +73,14 @@ def test_our_own_presets_drop_no_hit_and_lift_by_a_tenth_at_most_and_by_age_by_a
     assert (own["weigh"].bound, own["weigh"].importance, own["decay"].floor) == (0.1, 0.1, 0.998)
     dropping = {"source dedup", "context dedup", "injection filter", "token budget"}
     assert not dropping & set(own)
+
+
+def test_a_quick_reranker_can_be_made_to_read_more_and_nothing_else_changes():
+    deeper = read_at_least(PRESETS["balanced"], 40)
+    changed = [
+        (one, other)
+        for one, other in zip(PRESETS["balanced"].stages, deeper.stages, strict=True)
+        if one is not other
+    ]
+    assert [(one.candidates, other.candidates) for one, other in changed] == [(10, 40)]
+    assert read_at_least(PRESETS["accurate"], 40).stages == PRESETS["accurate"].stages

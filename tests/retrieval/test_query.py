@@ -22,6 +22,7 @@ from ekphory.retrieval.query import (
     classify_query,
     clean_query,
     depth_factor,
+    is_question,
     words_of,
 )
 
@@ -282,3 +283,19 @@ def test_a_query_is_classified_in_a_fifth_of_a_millisecond():
         classify_query(row["query"])
         times.append(time.perf_counter() - started)
     assert statistics.median(times) < 0.0002  # measured: 0.00003
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("Which of the late suppliers has the new clerk paid?", True),
+        ("who paid the plumber", True),
+        ("y a-t-il du pain ?", True),
+        ("猫はどこ？", True),
+        ("5% of perinatal mortality is due to low birth weight", False),
+        ("the plumber", False),
+        ("", False),
+    ],
+)
+def test_what_asks_is_told_by_its_mark_or_its_first_word(text, asks):
+    assert is_question(text) is asks

@@ -184,6 +184,10 @@ def needs_several(question: str, hits: Sequence[Hit], weights: HopWeights) -> fl
 
 # Following.
 
+LOOK_AGAIN = 0.4
+"""From this probability on more of what the question found is read, and the gate asked again."""
+MOST_READ_FIRST = 40
+"""How many candidates are read then (docs/LOG.md, 61)."""
 BEAM = 3
 """How many of the first hits are evidence from the beginning."""
 MOST_READ = 16

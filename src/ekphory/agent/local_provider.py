@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ekphory.agent import evidence
-from ekphory.agent.evidence import HopWeights, Trail
+from ekphory.agent.evidence import LOOK_AGAIN, HopWeights, Trail
 from ekphory.agent.local_chain import Follower, Link, Thread, strip_brackets
 from ekphory.agent.provider import SearchTool, SessionOutcome, tell_thread
-from ekphory.agent.question import QuestionReading, is_asking, meaning_words, read_question
+from ekphory.agent.question import QuestionReading, meaning_words, read_question
 from ekphory.agent_trace import BRANCH, BranchStarted, EventLog, HopResolved, Route, RouteChosen
 from ekphory.models.reranker import (
     TINY_RERANKER,
@@ -23,6 +23,7 @@ from ekphory.models.reranker import (
     bundled_reranker,
 )
 from ekphory.retrieval.lexical import passage_terms, query_terms
+from ekphory.retrieval.query import is_question
 from ekphory.types import Hit
 
 _REASONS = {
@@ -63,13 +64,16 @@ class LocalProvider:
             return self._follow_path(question, reading, first, tool, log)
         weights = self.weights or evidence.read_weights()
         # The gate was learned from questions; a statement is looked up and no more.
-        may_follow = len(first) > 1 and is_asking(question)
-        if not may_follow or evidence.needs_several(question, first, weights) < weights.follow:
+        may_follow = len(first) > 1 and is_question(question)
+        if not may_follow or evidence.needs_several(question, first, weights) < LOOK_AGAIN:
             return _end_after_one_lookup(first, log, "single")
         # The weights were fitted with the smallest reranker, which stands for any bundled one.
         is_read = self.reranker is not None and bundled_name(self.reranker) is not None
         reader = bundled_reranker(TINY_RERANKER) if is_read else None
-        return _follow_evidence(Trail(question, tool, first, reader), weights, log)
+        more = first if reader is None else tool.read_more(question)
+        if evidence.needs_several(question, more, weights) < weights.follow:
+            return _end_after_one_lookup(first, log, "single")
+        return _follow_evidence(Trail(question, tool, more, reader), weights, log)
 
     def _follow_path(
         self,

@@ -251,12 +251,14 @@ class SearchTool:
         search: What searches.
         budget: What may be spent.
         log: Where every call is told.
+        read: Searches too, and has more of what it finds read; None for `search`.
         found: What the calls found, in their order.
     """
 
     search: PlainSearch
     budget: Budget
     log: agent_trace.EventLog
+    read: PlainSearch | None = None
     found: list[QueryHits] = field(default_factory=list)
     _asked: set[str] = field(default_factory=set)
 
@@ -294,6 +296,18 @@ class SearchTool:
         returned = told(status="success", summary=summary, memory_ids=ids, milliseconds=took)
         self.log.add(returned, actor=actor)
         return hits
+
+    def read_more(self, query: str) -> tuple[Hit, ...]:
+        """Return what a query that was searched finds where more of the candidates are read.
+
+        Raises:
+            SessionFault: No time is left, or the search failed.
+        """
+        self.budget.check_time()
+        try:
+            return tuple((self.read or self.search)(query))
+        except EkphoryError as error:
+            raise SessionFault("downstream_tool_failure", str(error)) from error
 
     def _refusal(self, query: str) -> str | None:
         if not query.strip():

@@ -338,12 +338,6 @@ _KINDS = _THINGS | frozenset("author director singer actor writer person people"
 _ASKING, _RANKING = WORDS["asking"], WORDS["ranking"]
 
 
-def is_asking(text: str) -> bool:
-    """Return whether a text asks for something: by its mark, or in English by how it begins."""
-    first, *_ = text.split() or [""]
-    return "?" in text or "？" in text or first.lower() in WORDS["question_openers"]
-
-
 _BOTH = frozenset("both same common alike similar share shared each different difference".split())
 _COMPARING = _BOTH | _RANKING | frozenset({"either", "first", "last", "also"})
 _AGAINST = frozenset({"as", "than", "versus", "vs"})

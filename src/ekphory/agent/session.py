@@ -12,6 +12,7 @@ import numpy as np
 
 from ekphory import agent_trace
 from ekphory.agent.configuration import read_agent_settings
+from ekphory.agent.evidence import MOST_READ_FIRST
 from ekphory.agent.llm_session import ModelProvider
 from ekphory.agent.local_chain import score_hits
 from ekphory.agent.local_provider import LocalProvider
@@ -29,6 +30,8 @@ from ekphory.engine import Engine
 from ekphory.models.reranker import RerankingModel, RerankQuery
 from ekphory.retrieval.fusion import blended_ranks
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels
+from ekphory.retrieval.presets import preset
+from ekphory.retrieval.stages.rerank import read_at_least
 from ekphory.scope import Scope
 from ekphory.search import Question, SearchResult, search
 from ekphory.types import Hit
@@ -190,6 +193,13 @@ class Searches:
         models = self.models if own else self.hop_models
         return search(self.engine, self.scope, asked, models=models).hits
 
+    def read_more(self, query: str) -> Sequence[Hit]:
+        """Search the question as `hop` does, with more of the candidates read."""
+        pipeline = read_at_least(preset(self.question.preset), MOST_READ_FIRST)
+        k = max(self.depth, self.question.k)
+        asked = replace(self.question, query=query, k=k, min_score=None, preset=pipeline)
+        return search(self.engine, self.scope, asked, models=self.models).hits
+
 
 def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
     """Hold a session and give its result; whatever happens, at least what plain search gives.
@@ -222,7 +232,7 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
             timeout_seconds=budget.seconds,
         )
     )
-    tool = SearchTool(searches.hop, budget, log)
+    tool = SearchTool(searches.hop, budget, log, searches.read_more)
     completed, outcome = _hold(provider, question.query, tool, log)
     plain = searches.plain()
     if outcome.ranking is None or plain.order == "time":

@@ -145,6 +145,7 @@ def _split_word(word: str) -> tuple[str, ...]:
 _BEFORE_IS = frozenset(
     "what which who whom whose where why when how i we he she they it that here there".split()
 )
+_QUESTION_OPENERS = frozenset(_RULES["question_openers"].split())
 CUES = tuple(Cue(**_read_rule(rule)) for rule in _RULES["cue"])
 TENSES = tuple(TenseCue(**_read_rule(rule)) for rule in _RULES["tense"])
 _CUE_PHRASES, _TENSE_PHRASES = _Phrases(CUES), _Phrases(TENSES)
@@ -187,6 +188,12 @@ def find_questions(text: str) -> str:
     sentences = [part for part in _SENTENCE_END.split(text) if part]
     asking = [part for part in sentences if part.rstrip().endswith(("?", "？"))]
     return " ".join(asking) if asking and len(asking) < len(sentences) else text
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text asks for something: by its mark, or in English by how it begins."""
+    first, *_ = text.lower().split() or [""]
+    return "?" in text or "？" in text or first in _QUESTION_OPENERS
 
 
 def _heaviest(cues: Iterable[Cue]) -> Intent:

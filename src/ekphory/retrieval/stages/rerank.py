@@ -30,11 +30,14 @@ from ekphory.retrieval.fusion import Blend, Float64Array, is_undecided, lift_odd
 from ekphory.retrieval.lexical import long_share
 from ekphory.retrieval.pipeline import (
     Candidates,
+    Pipeline,
     SearchRequest,
     SearchState,
     Stage,
     read_candidates,
 )
+from ekphory.retrieval.query import is_question
+from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.store.protocol import IntArray, ScoreArray
 from ekphory.types import EPOCH, MemoryRecord
 
@@ -210,19 +213,13 @@ def _batches(
 #
 # Source: `normalizeQueryForReranker` in kleinpanic/memory-spark, `src/rerank/reranker.ts`.
 
-_QUESTION_WORDS = frozenset(
-    "who what which when where why how is are was were do does did can could will would should "
-    "shall has have had may might".split()
-)
-_QUESTION_END = re.compile(r"\?\s*$")
 _SENTENCE_END = re.compile(r"\.\s*$")
 
 
 def as_question(query: str) -> str:
     """Turn a statement into a question, which rerankers trained on questions tell apart better."""
     stated = query.strip()
-    first_word = stated.split(maxsplit=1)[0].lower() if stated else ""
-    if not stated or _QUESTION_END.search(stated) or first_word in _QUESTION_WORDS:
+    if not stated or is_question(stated):
         return query
     claim = _SENTENCE_END.sub("", stated)
     return f"Is it true that {claim[:1].lower()}{claim[1:]}?"
@@ -238,9 +235,11 @@ _BUNDLED_LEAST_SPREAD = 2.0
 # rerankers made its order worse; among an assistant's messages half was best (docs/LOG.md, 32).
 _LONG_TURNS_SHARE = 0.5
 # The mean terms of passages that are no turns from which on the rerankers count less, and from
-# which on they are not asked: statements they read well; paragraphs they gain on some questions and
-# lose on those that need several of them (docs/LOG.md, 46 and 60).
+# which on they count least: statements they read well. Of paragraphs they are asked which belongs
+# to a statement; a question may need several, and what only leads on they read as no answer
+# (docs/LOG.md, 46, 60 and 61).
 _STATEMENT, _PARAGRAPH = 20.0, 50.0
+_STATED_SHARE = 0.7
 _LEAVES_NOTHING = 0.95
 _TIME_BOOSTS = ("boost_time", "boost_telling")
 
@@ -253,8 +252,8 @@ class Rerank(Stage):
     that time did not suffice for, and all where the reranker fails; then the stage is degraded.
 
     The bundled rerankers learned from turns of conversations: blended by scores, they weigh the
-    less the longer the scope's passages are, long turns half; paragraphs of documents they do
-    not read.
+    less the longer the scope's passages are, long turns half; paragraphs of documents they read
+    for a statement and leave to the first stage for a question, which may need several of them.
     Where all their logits lie within 2, the first stage's order stays.
 
     No reranker compares the time that a query names with a memory's, so where scores are blended,
@@ -316,7 +315,7 @@ class Rerank(Stage):
         if stands_in and not _is_bundled_embedder(state):
             return f"{reranker.name} reads beside the bundled embedder alone"
         if self._blend(state).first_stage_share >= _LEAVES_NOTHING:
-            return "the bundled reranker learned from turns, and these are documents"
+            return "a question over documents may need several, which no reranker sees together"
         if state.reading is not None and state.reading.only_time:
             return "the query asks for a time alone"
         if state.gate is not None and not state.gate.rerank:
@@ -373,11 +372,12 @@ class Rerank(Stage):
         is_bundled = reranker is not None and bundled_name(reranker) is not None
         if self.blend.method != "scores" or not is_bundled:
             return self.blend
-        own, mean = self.blend.first_stage_share, state.snapshot.lexical.mean_length
-        of_turns = own + max(0.0, _LONG_TURNS_SHARE - own) * long_share(mean)
-        paragraph = min(1.0, max(0.0, (mean - _STATEMENT) / (_PARAGRAPH - _STATEMENT)))
-        of_others = own + (1.0 - own) * paragraph
-        turns = state.snapshot.turn_share
+        own, snapshot = self.blend.first_stage_share, state.snapshot
+        long = long_share(snapshot.lexical.mean_length)
+        of_turns = own + max(0.0, _LONG_TURNS_SHARE - own) * long
+        of_paragraphs = 1.0 if is_question(state.text) else _STATED_SHARE
+        of_others = own + (of_paragraphs - own) * _paragraph_share(snapshot)
+        turns = snapshot.turn_share
         share = turns * of_turns + (1.0 - turns) * of_others
         return replace(self.blend, first_stage_share=share, least_spread=_BUNDLED_LEAST_SPREAD)
 
@@ -422,6 +422,27 @@ class RerankAgain(Rerank):
         return super().skip_reason(state)
 
 
+def _paragraph_share(snapshot: ScopeSnapshot) -> float:
+    """Return how far what is no turn is as long as a paragraph: 0 for statements, 1 for those."""
+    beyond = (snapshot.lexical.mean_length - _STATEMENT) / (_PARAGRAPH - _STATEMENT)
+    return min(1.0, max(0.0, beyond))
+
+
+def read_at_least(pipeline: Pipeline, candidates: int) -> Pipeline:
+    """Return a pipeline in which a quick reranker reads no fewer than so many candidates."""
+    stages = [
+        replace(stage, candidates=candidates, seconds=2.0)
+        if isinstance(stage, Rerank) and stage.asks == "quick" and stage.candidates < candidates
+        else stage
+        for stage in pipeline.stages
+    ]
+    return Pipeline(pipeline.name, stages, summary=pipeline.summary)
+
+
+def _are_documents(snapshot: ScopeSnapshot) -> bool:
+    return (1.0 - snapshot.turn_share) * _paragraph_share(snapshot) >= _LEAVES_NOTHING
+
+
 def _has_quick_one(state: SearchState) -> bool:
     reranker = state.resources.reranker
     is_small = reranker is not None and bundled_name(reranker) == SMALL_RERANKER
@@ -440,8 +461,10 @@ class Calibrate(Stage):
     """Gives each candidate the probability that it answers, which falls along the list.
 
     The curves were fitted for the bundled embedder and reranker. With another embedder, or a
-    reranker that has no curve, the probability is the one that earlier stages gave. Where the order
-    is not that of probability, it may rise along the list.
+    reranker that has no curve, the probability is the one that earlier stages gave. What a bundled
+    reranker read of documents orders them, and says nothing of their probability: the documents
+    that its curve would be fitted on are those that it learned from. Where the order is not that of
+    probability, it may rise along the list.
     """
 
     number = 12
@@ -476,8 +499,10 @@ class Calibrate(Stage):
             found = np.where(read, found, unread)
         reader = state.reader
         # The curves of what a bundled one has read were fitted beside vectors.
-        is_unfit = reader is not None and words_alone and bundled_name(reader) is not None
-        if reader is None or is_unfit or not read.any():
+        is_bundled = reader is not None and bundled_name(reader) is not None
+        if is_bundled and curve is not None and _are_documents(state.snapshot):
+            return unread, {"curve": True}
+        if reader is None or (is_bundled and words_alone) or not read.any():
             return found, {"curve": curve is not None}
         read_curve = None if curve is None else fitted.curve_for_reader(reader)
         if read_curve is not None:

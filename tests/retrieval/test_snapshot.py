@@ -11,7 +11,9 @@ from tests.store.store_contract import (
     CONTRACT_IDENTITY,
     contract_record,
     contract_row,
+    history_record,
     owned_record,
+    successor_record,
 )
 
 from ekphory.filters.tree import And, Comparison, Field
@@ -172,6 +174,28 @@ def test_a_snapshot_holds_its_scope_alone_and_does_not_change_when_the_store_mov
     assert snapshots.of(ALICE) is earlier
     store.append([contract_row(3, owned_record(3, "alice"))])
     assert (len(earlier), len(snapshots.of(ALICE))) == (1, 2)
+
+
+class ChangedWhileRead(InMemoryStore):
+    """Another process changes memory 1 and deletes memory 2 between a scan and its vectors."""
+
+    def scan_vectors(self, where, *, after_key=0, precision=np.float32):
+        if 2 in self.keys(EVERYTHING):
+            self.supersede(1, history_record(1), contract_row(4, successor_record(1)))
+            self.delete([2])
+        return super().scan_vectors(where, after_key=after_key, precision=precision)
+
+
+@pytest.mark.parametrize("is_renewed", [False, True])
+def test_a_memory_that_another_process_changes_while_it_is_read_keeps_its_vector(is_renewed):
+    store = ChangedWhileRead(CONTRACT_IDENTITY)
+    snapshots = Snapshots(store)
+    if is_renewed:
+        snapshots.of(EVERYTHING)
+    store.append([contract_row(key) for key in (1, 2, 3)])
+    first = snapshots.of(EVERYTHING).dense.first_vectors(np.array([0, 1, 2]), now=0)
+    expected = [contract_row(1).vectors[0], np.zeros(32), contract_row(3).vectors[0]]
+    assert first.tolist() == [vector.tolist() for vector in expected]
 
 
 def test_expired_rows_are_told_apart_by_the_moment_asked_for():

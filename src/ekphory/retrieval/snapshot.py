@@ -443,7 +443,11 @@ class Snapshots:
             held.records.note_newer(last)
         if self.store.count(And((scope, CURRENT))) == len(held) + len(added.key):
             return self._extend(
-                scope, held, added, version, lambda: self.store.scan_vectors(scope, after_key=last)
+                scope,
+                held,
+                added,
+                version,
+                lambda: self._read_vectors(scope, added, after_key=last),
             )
         present = self.store.keys(And((scope, CURRENT)))
         living = np.isin(held.columns.key, present)
@@ -486,7 +490,7 @@ class Snapshots:
         vectors: Callable[[], KeyedVectors] | None = None,
     ) -> ScopeSnapshot:
         columns = parts[1]
-        read = vectors or (lambda: self.store.scan_vectors(scope))
+        read = vectors or (lambda: self._read_vectors(scope, columns))
         dense: DenseArm
         if not self._has_model:
             dense = _resident(columns, _zeros(columns))
@@ -501,6 +505,25 @@ class Snapshots:
                 self._bound_rows(columns),
             )
         return self._snapshot(parts, dense, records)
+
+    def _read_vectors(
+        self, scope: Filter, columns: ScopeColumns, *, after_key: int = 0
+    ) -> KeyedVectors:
+        """Read the vectors of these rows, those that a writer changed since their scan too.
+
+        What was deleted since then has a vector of zeros.
+        """
+        found = self.store.scan_vectors(scope, after_key=after_key)
+        gone = np.setdiff1d(columns.key, found.keys)
+        if not len(gone):
+            return found
+        past = self.store.vectors_of(gone.tolist())
+        deleted = np.setdiff1d(gone, past.keys)
+        keys = np.concatenate([found.keys, past.keys, deleted])
+        zeros = np.zeros((len(deleted), found.vectors.shape[1]), np.float32)
+        order = np.argsort(keys, kind="stable")
+        vectors = np.concatenate([found.vectors, past.vectors, zeros])
+        return KeyedVectors(keys[order], vectors[order])
 
     @property
     def _has_model(self) -> bool:

@@ -172,6 +172,16 @@ def test_it_can_be_awaited_and_is_a_part_of_chains(filled):
     assert asyncio.run(chain.ainvoke("green tea")) == ["Mara drinks green tea"]
 
 
+def test_a_setting_can_be_changed_for_one_question_that_is_awaited(filled):
+    retriever = EkphoryRetriever(memory=filled, k=1)
+    asked = {"k": 5, "pools": ("shared_knowledge",)}
+    awaited = asyncio.run(retriever.ainvoke("green tea", **asked))
+    assert [document.id for document in awaited] == ["row"]
+    assert retriever.invoke("green tea", **asked) == awaited
+    with pytest.raises(InvalidInput, match="limit=3: no such setting"):
+        asyncio.run(retriever.ainvoke("green tea", limit=3))
+
+
 def test_a_scope_is_kept(open_memory):
     open_memory(user="jon").add("green tea")
     assert EkphoryRetriever(memory=open_memory(user="mara")).invoke("green tea") == []

@@ -18,11 +18,16 @@ from ekphory.types import DEFAULT_POOL, Hit, now_utc, to_utc
 from ekphory.write import LONGEST_TEXT
 
 try:
-    from langchain_core.callbacks import CallbackManagerForRetrieverRun, Callbacks
+    from langchain_core.callbacks import (
+        AsyncCallbackManagerForRetrieverRun,
+        CallbackManagerForRetrieverRun,
+        Callbacks,
+    )
     from langchain_core.chat_history import BaseChatMessageHistory
     from langchain_core.documents import BaseDocumentCompressor, Document
     from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
     from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables.config import run_in_executor
     from pydantic import ConfigDict, Field
 except ImportError as error:
     raise MissingExtra("langchain", "ekphory in LangChain") from error
@@ -132,6 +137,16 @@ class EkphoryRetriever(BaseRetriever):
                 raise InvalidInput(name, changed[name], "no such setting", f"Give {choices}")
         result = self.memory.search(query, **settings | changed)
         return [make_document(hit) for hit in result]
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        **changed: Any,  # noqa: ANN401  any of the settings
+    ) -> list[Document]:
+        settings = {"run_manager": run_manager.get_sync(), **changed}
+        return await run_in_executor(None, self._get_relevant_documents, query, **settings)
 
 
 def make_document(hit: Hit) -> Document:

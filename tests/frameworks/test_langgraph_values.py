@@ -3,6 +3,7 @@
 import math
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import reduce
 from uuid import UUID
 
 import pytest
@@ -19,6 +20,7 @@ VALUES = [
     {"counts": {1: "one", (2, 3): "two", None: "none"}},
     {"__ekphory__": "set", "of": [1]},
     {"half": "\ud800", "nul": "\0"},
+    {"deep": reduce(lambda part, _: (part,), range(249), "leaf")},
 ]
 
 

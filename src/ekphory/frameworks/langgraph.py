@@ -506,7 +506,10 @@ def _to_json(value: Mapping[str, Any]) -> str:
         encoded = _encode(value)
         readable = json.dumps(encoded, ensure_ascii=False, allow_nan=False)
         return readable if is_storable(readable) else json.dumps(encoded, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
+    except RecursionError as error:
+        remedy = "Give up to 250 levels, or write what is deeper as a text, json.dumps(…)"
+        raise InvalidInput("value", value, "is nested too deeply to be kept", remedy) from error
+    except (TypeError, ValueError) as error:
         raise InvalidInput(
             "value", value, f"cannot be kept ({error})", "Give texts, numbers, lists and dicts"
         ) from error

@@ -220,13 +220,15 @@ def test_the_store_draws_its_growth_and_the_latency_of_the_last_hour(inspector):
     assert all(each in facts for each in ("on disk", "index", "upkeep\nsucceeds"))
 
 
-def test_an_empty_project_says_the_next_step(inspector):
+def test_an_empty_project_says_the_next_step_in_the_store_that_is_served(inspector, demo):
     inspector.open("search")
     inspector.page.locator("#project").select_option("demo / vacant")
+    place = f" --store {demo.url}/ --org demo --project vacant"
     for view in ("search", "memories"):
         section = inspector.open(view)
         section.get_by_text("ekphory add").wait_for()
-        assert "--org demo --project vacant" in section.locator(".command").first.inner_text()
+        assert section.locator(".command").first.inner_text().endswith(place)
+    inspector.open("changes").get_by_text(f"ekphory conflicts --scan{place}").wait_for()
     inspector.open("recorded").get_by_text("Nothing was searched here yet").wait_for()
 
 

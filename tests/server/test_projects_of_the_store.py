@@ -81,6 +81,7 @@ def test_an_empty_project_says_how_to_fill_it(served):
         asked = empty | {"query": ""} if path == "/memories/search" else empty
         hint = served.answer(path, asked)["hint"]
         assert hint.startswith("Project 'new' of organisation 'acme' holds no memories yet.")
+        assert "`ekphory import FILE --store URL --org ORG --project PROJECT`" in hint
     assert served.answer("/inspect/searches", empty)["total"] == 0
     served.answer("/projects/delete", empty, status=204)
 

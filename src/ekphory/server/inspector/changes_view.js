@@ -4,6 +4,7 @@ import { answering } from "./answering.js";
 import { el, emptyState, notice } from "./element.js";
 import { counted, moment, percent } from "./format.js";
 import { origin } from "./memory_facts.js";
+import { optionsOfPlace } from "./nothing_kept.js";
 import { askProject } from "./server.js";
 
 const MOST = 200;
@@ -26,7 +27,7 @@ export function changesView(section) {
 function show({ revisions }) {
   if (!revisions.length) {
     return emptyState("No memory is said to supersede another",
-      { text: "New memories are compared with earlier ones after they are written. To compare those that are there:", code: "ekphory conflicts --scan" },
+      { text: "New memories are compared with earlier ones after they are written. To compare those that are there:", code: `ekphory conflicts --scan${optionsOfPlace()}` },
       { text: "Under Memories, Supersede says by hand which memory holds in the place of another." });
   }
   const waiting = revisions.filter((each) => each.state === "conflict");

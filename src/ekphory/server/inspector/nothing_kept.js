@@ -4,13 +4,19 @@ import { emptyState } from "./element.js";
 import { currentProject, isAnyListed } from "./project_choice.js";
 
 export function nothingKept() {
-  const { org_id: org, project_id: project } = currentProject();
-  const scope = org ? ` --org ${quoted(org)} --project ${quoted(project)}` : "";
+  const place = optionsOfPlace();
   return emptyState(isAnyListed() ? "This project holds no memories yet" : "This store holds no memories yet",
-    { text: "Add one:", code: `ekphory add "Mara is allergic to hazelnuts"${scope}` },
-    { text: "Bring a chat export, a vault of notes or documents:", code: `ekphory import FILE${scope}` },
+    { text: "Add one:", code: `ekphory add "Mara is allergic to hazelnuts"${place}` },
+    { text: "Bring a chat export, a vault of notes or documents:", code: `ekphory import FILE${place}` },
     { text: "From a program, POST to /api/v2/memories; /docs describes it." },
     { text: "If they belong to another project, choose it at the head of the page." });
 }
 
-const quoted = (name) => (/^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
+// The options by which a command reaches what this page shows: the server's own address is a store.
+export function optionsOfPlace() {
+  const { org_id: org, project_id: project } = currentProject();
+  const scope = org ? ` --org ${quoted(org)} --project ${quoted(project)}` : "";
+  return ` --store ${quoted(new URL(".", location.href).href)}${scope}`;
+}
+
+const quoted = (name) => (/^[\w.:/-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);

@@ -530,7 +530,8 @@ def get_trace(trace_id: Annotated[str, Path(max_length=100)], session: ToRead) -
 
 _NOTHING_YET = (
     "Project {0.project!r} of organisation {0.org!r} holds no memories yet. Add some with "
-    "POST /api/v2/memories, or import files and chats with `ekphory import`. "
+    "POST /api/v2/memories, or import files and chats with "
+    "`ekphory import FILE --store URL --org ORG --project PROJECT`, with this server's URL. "
     "POST /api/v2/projects/list lists the projects that there are."
 )
 

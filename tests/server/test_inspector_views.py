@@ -208,6 +208,17 @@ def test_recorded_searches_are_listed_filtered_opened_and_gone_with_what_is_purg
     assert b"shed key" not in (Path(demo.store) / "searches.sqlite3").read_bytes()
 
 
+def test_a_question_is_withdrawn_when_another_view_is_shown(inspector, demo):
+    card = inspector.open("memories").locator(".memory").first
+    card.get_by_role("button", name="Forget").click()
+    dialog = inspector.page.get_by_role("dialog", name="Forget this memory?")
+    dialog.wait_for()
+    inspector.page.goto(f"{demo.url}/inspect#/changes")
+    dialog.wait_for(state="hidden")
+    inspector.page.go_back()
+    card.get_by_role("button", name="Forget").wait_for()
+
+
 def test_the_store_draws_its_growth_and_the_latency_of_the_last_hour(inspector):
     inspector.ask("search", "tea", button="Search")
     view = inspector.open("store")

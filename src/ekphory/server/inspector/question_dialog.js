@@ -3,6 +3,9 @@
 const dialog = document.getElementById("question-dialog");
 const part = (name) => document.getElementById(`question-${name}`);
 
+// What was asked about is out of sight then.
+addEventListener("hashchange", () => dialog.close());
+
 // Resolves to null where it is cancelled, else to whether the choice was ticked.
 export function askFirst({ title, text, yes, choice = "" }) {
   part("title").textContent = title;

@@ -63,13 +63,13 @@ def texts(locator):
     return [each.strip() for each in locator.all_inner_texts()]
 
 
-def test_the_waterfall_shows_the_stages_of_the_preset_and_each_number_once(inspector):
+def test_the_waterfall_shows_the_stages_of_the_preset_and_counts_them(inspector):
     search = inspector.ask("search", "What is Mara allergic to?", button="Search")
     names = [each.get_attribute("data-stage") for each in search.locator(".stage").all()]
     rerank = search.locator("[data-stage=rerank]")
-    numbers = [each for each in texts(search.locator(".stage .stage-number")) if each]
+    numbers = texts(search.locator(".stage .stage-number"))
     assert names == ["open scope", *(each.name for each in BALANCED.stages)]
-    assert numbers == sorted(set(numbers), key=int)
+    assert numbers == [str(number) for number in range(1, len(names) + 1)]
     assert rerank.get_attribute("data-status") == "skipped"
     assert "no reranker" in rerank.inner_text()
     assert "127 → 10" in search.locator("[data-stage=cut]").inner_text()
@@ -93,6 +93,8 @@ def test_two_presets_are_compared_stage_by_stage_and_hit_by_hit(inspector):
     row = compare.locator(".pairs tr", has_text="search pools")
     assert heads == ["Stage", "A: fast", "B: balanced"]
     assert row.locator("td .pair-numbers").count() == 2
+    numbers = texts(compare.locator(".pairs .stage-number"))
+    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
     moved = set(texts(compare.locator(".moved")))
     assert moved & {"same place", "only in A", "only in B"}
 

@@ -6,10 +6,10 @@ import { STATUS_WORDS, flow } from "./waterfall.js";
 
 export function stagePairs(first, second) {
   const longest = Math.max(...[...first.stages, ...second.stages].map((stage) => stage.milliseconds), 0.001);
-  const rows = paired(first.stages, second.stages).map(({ name, number, pair }, place, all) =>
+  const rows = paired(first.stages, second.stages).map(({ name, pair }, place) =>
     el("tr", {},
-      el("th", { scope: "row" }, el("span", { class: "stage-number" }, (number !== all[place - 1]?.number && number) || ""), name),
-      pair.map((stage, place) => cell(stage, longest, "AB"[place]))));
+      el("th", { scope: "row" }, el("span", { class: "stage-number" }, place + 1), name),
+      pair.map((stage, side) => cell(stage, longest, "AB"[side]))));
   return el("table", { class: "pairs" },
     el("thead", {}, el("tr", {},
       el("th", { scope: "col" }, "Stage"),

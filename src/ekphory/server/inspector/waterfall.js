@@ -12,11 +12,11 @@ export const STATUS_WORDS = {
 
 export function waterfall(answer) {
   const whole = Math.max(answer.milliseconds, 0.001);
-  // Only what the preset has; the parts of one stage share its number, which is told once.
+  // Only what the preset has, counted in its order.
   const stages = answer.stages.filter((stage) => stage.status !== "absent");
   const most = Math.max(1, ...stages.map((stage) => stage.candidates_out));
   return el("div", { class: "waterfall" }, head(whole), el("ol", { class: "stages", "aria-label": "Stages" },
-    stages.map((stage, place) => row(stage, { whole, most, isFirst: stage.number !== stages[place - 1]?.number }))));
+    stages.map((stage, place) => row(stage, { whole, most, number: place + 1 }))));
 }
 
 export function flow(stage) {
@@ -36,9 +36,9 @@ function head(whole) {
     el("span", { class: "to-right" }, "Time"));
 }
 
-function row(stage, { whole, most, isFirst }) {
+function row(stage, { whole, most, number }) {
   const line = el("div", { class: "stage-grid" },
-    el("span", { class: "stage-name" }, el("span", { class: "stage-number" }, (isFirst && stage.number) || ""), stage.name),
+    el("span", { class: "stage-name" }, el("span", { class: "stage-number" }, number), stage.name),
     candidates(stage, most),
     track(stage, whole),
     el("span", { class: "stage-time to-right" }, milliseconds(stage.milliseconds)));

@@ -1,1 +1,1 @@
-"""The inspector: a page that looks inside a store and changes nothing. See docs/inspector.md."""
+"""The inspector: a page on a store and its memories. See docs/inspector.md."""

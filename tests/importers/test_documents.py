@@ -194,7 +194,7 @@ def test_what_cannot_be_read_is_listed_and_the_others_are_imported(memory, house
 
 
 def test_what_was_left_out_is_counted_by_reason(memory, file):
-    report = import_documents(memory, file("a.md", "7\n\n# A\n\n# B\n\nThe boiler is on.\n"))
+    report = import_documents(memory, file("a.rst", "7\n\nA\n===\n\nB\n===\n\nThe boiler is on.\n"))
     assert report.left_out == {"page number": 1, "heading alone": 1}
 
 

@@ -77,7 +77,8 @@ def test_a_markdown_heading_belongs_to_the_paragraphs_below_it(file):
         return [(r["heading"], r["text"]) for r in fields_of(file(name, content))]
 
     assert read("a.md", "intro\n# Kitchen\noak\n\nsink\n## Floor ##\nparquet\n") == [
-        (None, "intro"),
+        # What stands above all headings has the name of the note.
+        ("a", "intro"),
         *(("Kitchen", "oak"), ("Kitchen", "sink")),
         ("Floor", "parquet"),
     ]
@@ -85,7 +86,7 @@ def test_a_markdown_heading_belongs_to_the_paragraphs_below_it(file):
     assert read("a.txt", "# not a heading\n") == [(None, "# not a heading")]
     # A fenced code block with blank lines stays whole.
     code = "Run this:\n```\nfirst\n\n# second\n```"
-    assert read("a.md", f"{code}\n") == [(None, code)]
+    assert read("a.md", f"{code}\n") == [("a", code)]
 
 
 def test_ids_survive_an_edit_elsewhere_in_the_file(file):

@@ -22,18 +22,18 @@ def boiler(memory, file):
 
 
 def test_the_words_are_those_that_a_reader_of_the_note_sees(boiler):
-    assert boiler["Boiler in the cellar"].text == (
+    assert boiler["Boiler in the cellar (Heizkessel, furnace)"].text == (
         "# Boiler in the cellar\n\n"
         "The flue was swept by [Otto](People/Otto%20Brand.md#Phone) last week. #repair\n\n"
         "It runs while `[[ -f x ]]` holds in a shell, and costs  euros."
     )
-    manual = boiler["Boiler in the cellar > Manual"]
+    manual = boiler["Boiler in the cellar (Heizkessel, furnace) > Manual"]
     assert manual.text == "## Manual\n\nManual > Safety rules\n\nRead it in Manual."
     assert manual.lines == "30-34"
 
 
 def test_front_matter_is_metadata_and_no_memory(boiler):
-    metadata = dict(boiler["Boiler in the cellar > Manual"].metadata)
+    metadata = dict(boiler["Boiler in the cellar (Heizkessel, furnace) > Manual"].metadata)
     del metadata["digest"], metadata["last"]
     assert metadata == {
         "title": "The boiler",
@@ -47,6 +47,25 @@ def test_front_matter_is_metadata_and_no_memory(boiler):
         "plan": "Plan of the house",
         "references": "Plan of the house | Manual",
     }
+
+
+@pytest.mark.parametrize("query", ["boiler", "Heizkessel", "Therme"])
+def test_a_note_without_headings_is_found_by_its_file_name_and_by_its_aliases(memory, file, query):
+    told = "---\naliases: [Heizkessel, Therme, boiler]\n---\nOtto replaced it.\n"
+    import_documents(memory, file("house/Boiler.md", told))
+    import_documents(memory, file("house/Roof.md", "Anna replaced it.\n"))
+    found = memory.search(query, k=1)[0].memory
+    assert (found.path, found.heading) == ("Boiler.md", "Boiler (Heizkessel, Therme)")
+
+
+def test_a_note_of_one_word_or_number_is_kept_under_its_name(memory, file):
+    for name, text in (("Pin.md", "4711"), ("Wifi.md", "hunter2"), ("Dots.md", "…")):
+        report = import_documents(memory, file(f"vault/{name}", text))
+    assert {(record.heading, record.text) for record in memory.list()} == {
+        ("Pin", "4711"),
+        ("Wifi", "hunter2"),
+    }
+    assert report.left_out == {"near-empty": 1}
 
 
 @pytest.fixture
@@ -76,7 +95,7 @@ def test_a_heading_with_nothing_but_tags_below_it_is_left_out(memory, file):
 
 
 def test_links_embeds_and_tags_of_a_passage_are_kept(boiler):
-    metadata = boiler["Boiler in the cellar"].metadata
+    metadata = boiler["Boiler in the cellar (Heizkessel, furnace)"].metadata
     linked = "Plan of the house | Cellar | Roof | People/Otto Brand | boiler.jpg"
     assert metadata["references"] == linked
     assert metadata["tags"] == "house | heating | repair"

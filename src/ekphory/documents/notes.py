@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
@@ -114,6 +114,25 @@ def read_date(value: object) -> datetime | None:
 def join(entries: Iterable[str]) -> str:
     """Join entries, each once, into the text that the metadata keep."""
     return JOINER.join(dict.fromkeys(entry for entry in entries if entry))
+
+
+_LONGEST_ALIASES = 200
+
+
+def make_heading(headings: Sequence[str], *, name: str, note: NoteFacts) -> str:
+    """Return what a piece of a note is found by: its headings, and the other names of the note.
+
+    Args:
+        headings: From the outermost to its own; without any the name of the note stands for them.
+        name: The path of the note.
+        note: What it says of itself, its aliases among it.
+    """
+    first, *below = headings or (PurePosixPath(name).stem,)
+    named = {heading.casefold() for heading in (first, *below)}
+    aliases = str(note.metadata.get("aliases", "")).split(JOINER)
+    others = ", ".join(alias for alias in aliases if alias and alias.casefold() not in named)
+    called = f"{first} ({others[:_LONGEST_ALIASES]})" if others else first
+    return " > ".join((called, *below))
 
 
 _DATED_NAME = re.compile(r"(\d{4})[-_.](\d{2})[-_.](\d{2})(?!\d)")

@@ -289,17 +289,21 @@ _BOILERPLATE = re.compile(
 _LONG_RUN = re.compile(r"\S{200,}")
 
 
-def explain_exclusion(passage: Passage) -> str | None:
+def explain_exclusion(passage: Passage, *, name: str = "") -> str | None:
     """Return the reason why a passage is worth no memory; None for one that is kept.
 
     Two words are enough, the heading's counted: `Wifi: hunter2` is a fact.
+
+    Args:
+        passage: The passage.
+        name: That of its note, where it stands for a heading; one word or number is a fact then.
     """
     if passage.kinds == {"heading"}:
         return "heading alone"
     text = passage.text
-    if is_page_number(text):
+    if not name and is_page_number(text):
         return "page number"
-    if _count_words(text) < _FEWEST_WORDS:
+    if _count_words(text) < _FEWEST_WORDS - bool(name):
         return "near-empty"
     may_be_boilerplate = len(text) <= _LONGEST_BOILERPLATE and "heading" not in passage.kinds
     if may_be_boilerplate and _BOILERPLATE.search(text):
@@ -349,8 +353,11 @@ def read_document(path: Path, reader: Reader, settings: ReadingSettings) -> Iter
     for found in passages(_read_blocks(path, reader, settings)):
         found_any |= not isinstance(found, NoteFacts)
         if isinstance(found, Passage):
-            passage = _read_note_marks(found) if reader.name == MARKDOWN else found
-            reason = explain_exclusion(passage)
+            passage, name = found, ""
+            if reader.name == MARKDOWN:
+                passage = _read_note_marks(found)
+                name = "" if passage.section.headings else path.stem
+            reason = explain_exclusion(passage, name=name)
             yield passage if reason is None else SkippedPart(reason)
         else:
             yield found

@@ -22,7 +22,14 @@ from ekphory.documents.blocks import (
     format_place,
     parent_id,
 )
-from ekphory.documents.notes import JOINER, REFERENCES, NoteText, find_date, join
+from ekphory.documents.notes import (
+    JOINER,
+    REFERENCES,
+    NoteText,
+    find_date,
+    join,
+    make_heading,
+)
 from ekphory.documents.passages import Passage, read_document
 from ekphory.documents.settings import PageReader, ReadingSettings, find_page_reader
 from ekphory.errors import InvalidInput, MissingExtra, ScopeError
@@ -119,10 +126,14 @@ def _make_record(
 ) -> ImportedRecord:
     passage, sequence = numbered
     lines = format_place(passage.first, passage.last, document.reader.unit)
+    headings = passage.section.headings
+    heading = " > ".join(headings) or None
+    if document.reader.name == tree.MARKDOWN:
+        heading = make_heading(headings, name=document.file.name, note=note)
     fields: dict[str, object] = {
         "text": passage.text,
         "path": document.file.name,
-        "heading": " > ".join(passage.section.headings) or None,
+        "heading": heading,
         "lines": lines,
         "session": document.session,
         "sequence": sequence,

@@ -122,6 +122,10 @@ def _read_file(file: Path, relative: str) -> Iterator[source.Readable]:
         note = notes.read_marks(paragraph.text) if markdown else notes.NoteText(paragraph.text)
         if not note.text:
             continue
+        heading = paragraph.heading
+        if markdown:
+            headings = (heading,) if heading else ()
+            heading = notes.make_heading(headings, name=relative, note=facts)
         digest = hashlib.sha256(paragraph.text.encode()).digest()
         yield source.ImportedRecord(
             {
@@ -132,7 +136,7 @@ def _read_file(file: Path, relative: str) -> Iterator[source.Readable]:
                 "sequence": sequence,
                 "source": "text",
                 "path": relative,
-                "heading": paragraph.heading,
+                "heading": heading,
                 "lines": f"{paragraph.first_line}-{paragraph.last_line}",
                 "metadata": gather_metadata(facts, note),
             },

@@ -123,7 +123,10 @@ def test_percent_signs_in_code_and_after_numbers_are_no_comments(read):
     [
         ("2026-05-01.md", "We had dinner.", "2026-05-01T00:00"),
         ("2026_05_01 Dinner.txt", "We had dinner.", "2026-05-01T00:00"),
+        ("Dinner 2026-05-01.md", "We had dinner.", "2026-05-01T00:00"),
         ("a.md", "---\ndate: 2025-02-03\n---\nIt rained.", "2025-02-03T00:00"),
+        ("a.md", '---\ndate: "[[2025-02-03]]"\n---\nIt rained.', "2025-02-03T00:00"),
+        ("a.md", "---\nDate: 2025-02-03\n---\nIt rained.", "2025-02-03T00:00"),
         ("2026-05-01.md", "---\ncreated: 2026-05-02T09:00\n---\nIt rained.", "2026-05-01T00:00"),
         ("a.md", "---\ncreated: 2024-11-02T08:30+01:00\n---\nIt rained.", "2024-11-02T07:30"),
     ],
@@ -144,10 +147,15 @@ def test_a_changed_tag_replaces_the_memory_and_a_note_that_was_emptied_is_forgot
 
 def test_what_is_odd_in_front_matter_is_told_and_the_note_is_read(memory, file):
     file("vault/a.md", "---\ndate: 01.02.2025\n---\nThe fence is green.\n")
+    file("vault/c.md", "---\nowner: {name: Otto}\n---\nThe roof is red.\n")
     note = file("vault/b.md", "---\ndate: {{date}\n---\nA template is here.\n")
     report = import_documents(memory, note.parent)
-    assert (report.added, report.failed) == (2, 0)
-    assert report.left_out == {"date that is not ISO 8601": 1, "front matter that is not YAML": 1}
+    assert (report.added, report.failed) == (3, 0)
+    assert report.left_out == {
+        "date that is not ISO 8601": 1,
+        "front matter that is not YAML": 1,
+        "front matter within front matter": 1,
+    }
 
 
 def test_empty_notes_are_no_errors_and_other_files_are_counted(memory, file):

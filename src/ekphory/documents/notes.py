@@ -30,6 +30,9 @@ _FRONT_MATTER = re.compile(
 LONGEST_FRONT_MATTER = 20_000
 _LISTS = {"tags": "tags", "tag": "tags", "aliases": "aliases", "alias": "aliases"}
 _DATES = ("date", "created")
+_NAMES = _LISTS | {name: name for name in _DATES}
+"""What is read in upper case too, and what the metadata call it."""
+_NESTED = SkippedPart("front matter within front matter")
 
 
 def part_front_matter(text: str) -> tuple[list[NoteFacts | SkippedPart], str]:
@@ -45,14 +48,15 @@ def part_front_matter(text: str) -> tuple[list[NoteFacts | SkippedPart], str]:
     below = "\n" * found[0].count("\n") + text[found.end() :]
     if entries is None:
         return [SkippedPart("front matter that is not YAML")], below
-    metadata = _gather_entries(entries)
+    gathered = _gather_entries(entries)
+    marked = {name: read_marks(text) for name, text in gathered.items() if isinstance(text, str)}
+    references = tuple(link for found in marked.values() for link in found.references)
+    metadata = gathered | {name: found.text for name, found in marked.items() if found.text}
     dates = {name: moment for name in _DATES if (moment := read_date(metadata.get(name)))}
     unread = [name for name in _DATES if name in metadata and name not in dates]
     told = [SkippedPart(f"{name} that is not ISO 8601") for name in unread]
-    marked = {name: read_marks(text) for name, text in metadata.items() if isinstance(text, str)}
-    references = tuple(link for found in marked.values() for link in found.references)
-    words = {name: found.text for name, found in marked.items() if found.text}
-    return [NoteFacts(metadata | words, dates, references), *told], below
+    told += [_NESTED for value in entries.values() if _is_nested(value)]
+    return [NoteFacts(metadata, dates, references), *told], below
 
 
 def _load(source: str) -> Mapping[object, object] | None:
@@ -72,13 +76,18 @@ def _gather_entries(entries: Mapping[object, object]) -> dict[str, Scalar]:
     for key, value in entries.items():
         if not isinstance(key, str) or not key or not is_storable(key):
             continue
-        name = _LISTS.get(key.lower(), key)
+        name = _NAMES.get(key.lower(), key)
         found = _read_list(name, value) if name in _LISTS or isinstance(value, list) else value
         if isinstance(found, str) and found.strip() and is_storable(found):
             if name in _LISTS and name in gathered:
                 found = join((str(gathered[name]), found))
             gathered[name] = _read_scalar(name, found.strip())
     return gathered
+
+
+def _is_nested(value: object) -> bool:
+    held = value if isinstance(value, list) else (value,)
+    return any(isinstance(each, list | dict) for each in held)
 
 
 def _read_list(name: str, value: object) -> str:
@@ -135,12 +144,12 @@ def make_heading(headings: Sequence[str], *, name: str, note: NoteFacts) -> str:
     return " > ".join((called, *below))
 
 
-_DATED_NAME = re.compile(r"(\d{4})[-_.](\d{2})[-_.](\d{2})(?!\d)")
+_DATED_NAME = re.compile(r"(?<!\d)(\d{4})[-_.](\d{2})[-_.](\d{2})(?!\d)")
 
 
 def find_date(name: str, dates: Mapping[str, datetime]) -> datetime | None:
-    """Return the date of a note: its `date`, else that of its file's name, else `created`."""
-    found = _DATED_NAME.match(PurePosixPath(name).name)
+    """Return the date of a note: its `date`, else the one in its file's name, else `created`."""
+    found = _DATED_NAME.search(PurePosixPath(name).name)
     try:
         named = to_utc(date(*map(int, found.groups())).isoformat(), field="date") if found else None
     except (ValueError, InvalidInput):

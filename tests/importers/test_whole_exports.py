@@ -33,6 +33,21 @@ def test_a_claude_export_is_read_whole_and_the_rest_is_named(memory, tmp_path):
     }
 
 
+@pytest.mark.parametrize("form", ["folder", "archive"])
+@pytest.mark.parametrize("conversations", ["[]", None])
+def test_projects_and_memories_of_claude_are_read_without_conversations(
+    memory, tmp_path, form, conversations
+):
+    path = shutil.copytree(WHOLE / "claude", tmp_path / "claude")
+    (path / "conversations.json").unlink()
+    if conversations is not None:
+        (path / "conversations.json").write_text(conversations)
+    if form == "archive":
+        path = Path(shutil.make_archive(str(tmp_path / "export"), "zip", path))
+    assert import_path(memory, path).added == 4
+    assert "The house was built in 1931." in {record.text for record in memory.list()}
+
+
 @pytest.fixture
 def chatgpt(tmp_path):
     """The archive of a ChatGPT export."""

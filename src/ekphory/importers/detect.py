@@ -86,16 +86,17 @@ def choose_format(path: Path, wanted: str | None) -> Format:
 
 def find_look(path: Path) -> Look:
     """Say what a path looks like from its content alone."""
-    if path.is_dir() and not source.conversation_files(path):
-        return "text"
+    look: Look = "text" if path.is_dir() else "other JSON"
     for _name, stream in source.open_exports(path):
-        return _find_look_of_stream(stream)
-    return "other JSON"
+        look = _find_look_of_stream(stream)
+        break
+    is_open = look in ("text", "other JSON", "an empty list")
+    return "claude" if is_open and source.holds_projects(path) else look
 
 
 def _is_named_like_documents(path: Path) -> bool:
     if path.is_dir():
-        return not source.conversation_files(path)
+        return not _holds_export(path)
     return tree.find_reader(path) is not None and not tree.is_unread_code(path)
 
 
@@ -118,12 +119,19 @@ def _check_documents(path: Path) -> None:
 def _check_content(path: Path) -> None:
     if not path.exists():
         raise InvalidInput("path", str(path), "no such file or folder", "Check the path.")
-    if path.is_dir() and not source.conversation_files(path) and not _holds_documents(path):
+    if path.is_dir() and not _holds_export(path) and not _holds_documents(path):
         problem = "the folder holds no document and no conversations.json"
         remedy = f"Give a folder with a {_KNOWN}, an unpacked export, or a file."
         raise InvalidInput("path", str(path), problem, remedy)
     if path.is_file() and path.stat().st_size == 0:
         raise InvalidInput("path", str(path), "the file is empty", "Give a file with content.")
+
+
+def _holds_export(path: Path) -> bool:
+    """Say whether a folder holds conversations, or projects of Claude and no documents."""
+    if source.conversation_files(path):
+        return True
+    return source.holds_projects(path) and not _holds_documents(path)
 
 
 def _holds_documents(path: Path) -> bool:

@@ -191,6 +191,14 @@ CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")
 """Names of the files with conversations in an export."""
 
 
+_PROJECTS = "projects.json"
+
+
+def holds_projects(path: Path) -> bool:
+    """Say whether a folder or an archive holds projects of Claude; conversations may be missing."""
+    return (path / _PROJECTS).is_file() if path.is_dir() else _PROJECTS in list_members(path)
+
+
 class CheckedUtf8(io.RawIOBase):
     """A byte stream that raises on invalid UTF-8, naming the line, and drops a leading BOM."""
 
@@ -311,7 +319,7 @@ def _find_members(path: Path) -> list[str]:
     with _refuse_bad_archives(path), zipfile.ZipFile(path) as archive:
         files = [member for member in archive.infolist() if not member.is_dir()]
     members = [member for member in files if CONVERSATIONS.fullmatch(member.filename)]
-    if not members:
+    if not members and all(member.filename != _PROJECTS for member in files):
         held = ", ".join(member.filename for member in files[:5]) or "nothing"
         problem = f"the archive holds no conversations.json (it holds {held})"
         remedy = "Give the archive as ChatGPT or Claude sent it, or the JSON file inside it."

@@ -75,6 +75,10 @@ def test_only_the_branch_that_is_shown_is_read_from_the_root_on(file):
     for current in (None, "gone", "new"):
         assert shown(nodes, current) == ["question", "second answer"]
     assert shown(nodes[::-1], None) == ["question", "second answer"]
+    # What stands on another branch is counted.
+    found = read_chatgpt(file("a.json", json.dumps([conversation(nodes, "new")])))
+    told = [each.reason for each in found if isinstance(each, SkippedPart)]
+    assert told == ["message of a branch that is not shown"]
     # Parents in a circle end.
     assert shown([node("a", "b", text="x"), node("b", "a", text="y")], "b") == ["x", "y"]
 

@@ -46,6 +46,29 @@ def test_a_message_becomes_a_record_with_stable_id_session_and_moment(file):
     }
 
 
+def test_an_artifact_is_a_text_of_its_own_as_it_was_last(file):
+    def change(**said):
+        return {"type": "tool_use", "name": "artifacts", "input": {"id": "plan", **said}}
+
+    blocks = [
+        {"type": "text", "text": "Here it is."},
+        change(command="create", title="Plan", content="Monday: Porto\nTuesday: Braga"),
+        change(command="update", old_str="Braga", new_str="Lisbon"),
+        change(command="update", old_str="Faro", new_str="Sintra"),
+    ]
+    said = conversation(message("m", "assistant", "", content=blocks))
+    found = list(read_claude(file("conversations.json", json.dumps([said]))))
+    assert SkippedPart("change of an artifact that cannot be followed") in found
+    answer, artifact = kept(found)
+    assert answer.fields["text"] == "Here it is."
+    assert artifact.fields["text"] == "Monday: Porto\nTuesday: Lisbon"
+    assert (artifact.fields["session"], artifact.fields["path"]) == ("c1/artifacts/plan", "Plan")
+    assert (artifact.fields["pool"], artifact.fields["metadata"]) == (
+        "reference_library",
+        {"title": "Trip to Porto"},
+    )
+
+
 def test_only_text_blocks_are_read_and_without_blocks_the_flat_text(file):
     blocks = [
         {"type": "thinking", "thinking": "hm"},

@@ -412,9 +412,10 @@ def read_chatgpt(path: Path) -> Iterator[Readable]:
     """Read the visible messages of a ChatGPT export, one conversation at a time, then its files.
 
     A conversation is a tree of messages; what is read is the branch that the product shows, from
-    `current_node` up to the root. Messages of the system and of tools, calls to tools, reasoning,
-    hidden and empty messages are left out. Pictures and files are named in the metadata. Canvases,
-    memories, instructions of the user, and attached files with text are read as texts of their own.
+    `current_node` up to the root; messages of other branches are counted. Messages of the system
+    and of tools, calls to tools, reasoning, hidden and empty messages are left out. Pictures and
+    files are named in the metadata. Canvases, memories, instructions of the user, and attached
+    files with text are read as texts of their own.
 
     Args:
         path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.
@@ -427,7 +428,9 @@ def read_chatgpt(path: Path) -> Iterator[Readable]:
 
 
 def _read_chatgpt_messages(conversation: Mapping[str, Any], place: str) -> Iterator[Said]:
-    branch = _find_shown_branch(conversation["mapping"], conversation.get("current_node"))
+    mapping = conversation["mapping"]
+    branch = _find_shown_branch(mapping, conversation.get("current_node"))
+    yield from _pass_over_unshown(mapping, {node_id for node_id, _ in branch})
     canvases: list[AttachedText] = []
     for node_id, message in branch:
         if message is None:
@@ -546,6 +549,17 @@ def _find_shown_branch(mapping: Mapping[str, object], current: object) -> list[t
     return branch[::-1]
 
 
+def _pass_over_unshown(mapping: Mapping[str, object], shown: set[str]) -> Iterator[SkippedPart]:
+    """Name each message that stands on another branch: a question or an answer of before."""
+    for node_id in mapping.keys() - shown:
+        node = mapping[node_id]
+        message = node.get("message") if isinstance(node, dict) else None
+        if not isinstance(message, dict) or not isinstance(message.get("content"), dict):
+            continue
+        if not _explain_absence(message, _read_content(message["content"])):
+            yield SkippedPart("message of a branch that is not shown")
+
+
 def _find_latest_leaf(mapping: Mapping[str, object]) -> str | None:
     nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
 
@@ -620,7 +634,7 @@ def read_claude(path: Path) -> Iterator[Readable]:
 
     Only the blocks of kind `text` are read: calls to tools, their results and thinking are left
     out, and so are messages without text. Names of attached files go into the metadata. The text
-    of attachments, memories, and documents of projects are read as texts of their own.
+    of attachments, artifacts, memories, and documents of projects are read as texts of their own.
 
     Args:
         path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.
@@ -632,6 +646,7 @@ def read_claude(path: Path) -> Iterator[Readable]:
 
 
 def _read_claude_messages(conversation: Mapping[str, Any], place: str) -> Iterator[Said]:
+    artifacts: dict[str, AttachedText] = {}
     for position, message in enumerate(conversation["chat_messages"]):
         where = f"{place}, message {position}"
         if not isinstance(message, dict):
@@ -641,8 +656,10 @@ def _read_claude_messages(conversation: Mapping[str, Any], place: str) -> Iterat
             yield Unreadable(where, "sender", reason, str(message.get("text"))[:500])
         else:
             blocks = [each for each in read_list(message.get("content")) if isinstance(each, dict)]
-            others = (block.get("type") for block in blocks if block.get("type") != "text")
-            yield from (SkippedPart(f"{kind} block") for kind in others)
+            at = read_moment(message.get("created_at"))
+            others = (block for block in blocks if block.get("type") != "text")
+            left_out = (_follow_artifact(artifacts, block, at) for block in others)
+            yield from (SkippedPart(what) for what in left_out if what)
             said = (read_text(block.get("text")) for block in blocks if block.get("type") == "text")
             text = "\n\n".join(filter(None, said))
             # The flat text also holds stand-ins for tool blocks, so it counts only without blocks.
@@ -652,6 +669,31 @@ def _read_claude_messages(conversation: Mapping[str, Any], place: str) -> Iterat
                 yield SkippedPart("message without text")
             owner = f"{conversation['uuid']}/{message.get('uuid') or position}"
             yield from _read_claude_attachments(message, owner)
+    for name, artifact in artifacts.items():
+        yield replace(artifact, id=f"{conversation['uuid']}/artifacts/{name}")
+
+
+def _follow_artifact(
+    artifacts: dict[str, AttachedText], block: Mapping[str, Any], at: datetime | None
+) -> str | None:
+    """Take a new artifact, or change one as the assistant did; return what is left out."""
+    if (block.get("type"), block.get("name")) != ("tool_use", "artifacts"):
+        return f"{block.get('type')} block"
+    try:
+        said = block["input"]
+        name = str(said["id"])
+        held = artifacts.get(name) or AttachedText(name, name, "", "claude", at)
+        text: str | None = said.get("content")
+        if said["command"] == "update":
+            before, words, after = held.text.partition(said["old_str"])
+            text = f"{before}{said['new_str']}{after}" if words else None
+        title = read_text(said.get("title")) or held.name
+    except (ValueError, LookupError, TypeError, AttributeError):
+        text = None
+    if not isinstance(text, str):
+        return "change of an artifact that cannot be followed"
+    artifacts[name] = replace(held, name=title, text=text, changed=at)
+    return None
 
 
 def _read_claude_attachments(

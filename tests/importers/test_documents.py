@@ -288,3 +288,24 @@ def test_a_watch_imports_at_once_and_follows_changes(memory, house):
     changing.join()
     assert set(texts(memory)) == expected
     assert (report.added, report.forgotten) == (4, 2)
+
+
+@pytest.mark.slow
+def test_a_document_that_is_mended_while_it_is_watched_is_no_longer_listed(memory, house, file):
+    for name in ("broken.md", "binary.md"):
+        file(f"house/{name}", b"caf\xe9 \0")
+    deadline, seen = time.monotonic() + 30, []
+    listed = house.parent / "ekphory-failed" / "house.jsonl"
+
+    def tell(now):
+        if now.done == now.total:
+            seen.append((now.report.failed, now.report.failures_path, listed.exists()))
+            mended = ("broken.md", "binary.md")[len(seen) - 1 : len(seen)]
+            for name in mended:
+                (house / name).write_text("The menu is new.\n")
+
+    def is_over():
+        return len(seen) == 3 or time.monotonic() > deadline
+
+    watch_documents(memory, house, on_progress=tell, stopped=is_over)
+    assert seen == [(2, listed, True), (1, listed, True), (0, None, False)]

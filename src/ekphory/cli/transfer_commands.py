@@ -35,6 +35,8 @@ from ekphory.config import Settings, read_settings
 from ekphory.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ekphory.backup import BackupReport, RestoreReport
     from ekphory.documents.settings import PageReader
     from ekphory.importers.detect import Format
@@ -222,6 +224,7 @@ def _follow(
     def tell(now: DocumentProgress) -> None:
         if now.done == now.total:
             messages.print(f"{now.report.describe_counts()}. Watching {path}; Ctrl-C ends it.")
+            _print_failures(now.report, messages)
 
     return watch_documents(memory, path, options=options, failures_path=failures, on_progress=tell)
 
@@ -236,6 +239,10 @@ def print_import_report(report: ImportReport, output: OutputOptions) -> None:
     if report.left_out:
         reasons = ", ".join(f"{count:,} × {reason}" for reason, count in report.left_out.items())
         console.print(f"Left out: {reasons}.", soft_wrap=True)
+    _print_failures(report, console)
+
+
+def _print_failures(report: ImportReport, console: Console) -> None:
     for failure in report.examples:
         shown = make_printable(f"  {failure.place}: {failure.message}")
         console.print(Text(shown, style="yellow"), soft_wrap=True)

@@ -372,6 +372,8 @@ class _Import:
         files = {file.path: file for path in sorted(changed) for file in self._find_below(path)}
         places = filter(self._has_gone, sorted(changed))
         gone = [path.relative_to(self._folder).as_posix() for path in places]
+        for path in changed:
+            self._tally.retract(path.relative_to(self._folder).as_posix())
         if files or gone:
             self._import_files(list(files.values()), gone)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -107,6 +108,19 @@ class FailuresFile:
         stream.write(json.dumps(row, ensure_ascii=True, default=str) + "\n")
         stream.flush()
 
+    def retract(self, places: re.Pattern[str]) -> None:
+        """Take out what was listed of these places."""
+        left = {told for told in self._listed if not places.fullmatch(told[0])}
+        if self._stream is None or left == self._listed:
+            return
+        self._stream.close()
+        self._stream = self.path = None
+        self._listed = left
+        if left:
+            self._open()
+        else:
+            self._forget_mended()
+
     def _open(self) -> IO[str]:
         reasons: list[str] = []
         for candidate in self._candidates:
@@ -125,10 +139,13 @@ class FailuresFile:
         raise InvalidInput("failures_path", str(self._candidates[0]), problem, remedy)
 
     def _leave_others(self, lines: list[str]) -> list[str]:
-        """Return the lines that tell of other inputs."""
+        """Return the lines that tell of other inputs, or what this import has listed."""
         rows = [parse_object(line.encode("utf-8", "surrogateescape")) or {} for line in lines]
         pairs = zip(lines, rows, strict=True)
-        return [line for line, row in pairs if row.get("input") != self._source]
+        return [line for line, row in pairs if row.get("input") != self._source or self._lists(row)]
+
+    def _lists(self, row: Mapping[str, object]) -> bool:
+        return (row.get("place"), row.get("field"), row.get("message")) in self._listed
 
     def _forget_mended(self) -> None:
         """Take out what an earlier import refused and this one did not."""
@@ -238,6 +255,7 @@ class Tally:
     def __init__(self, failures: FailuresFile) -> None:
         self._failures = failures
         self._counts: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
         self._examples: list[FailedRecord] = []
 
@@ -267,7 +285,7 @@ class Tally:
         return ImportReport(
             added=self._counts["added"],
             skipped=self._counts["skipped"],
-            failed=self._counts["failed"],
+            failed=self._failed.total(),
             failures_path=self._failures.path,
             examples=tuple(self._examples),
             forgotten=self._counts["forgotten"],
@@ -278,6 +296,14 @@ class Tally:
     def list(self, failure: FailedRecord) -> None:
         """Count and list a record that was refused."""
         self._failures.append(failure)
-        self.add(failed=1)
+        self._failed[failure.place] += 1
         if len(self._examples) < _EXAMPLES:
             self._examples.append(failure)
+
+    def retract(self, name: str) -> None:
+        """Forget what was refused of a document, or below a folder, that is read anew."""
+        places = re.compile(rf"{re.escape(name)}(?: \([^()]*\)|/.*)?", re.DOTALL)
+        self._failures.retract(places)
+        for place in filter(places.fullmatch, list(self._failed)):
+            del self._failed[place]
+        self._examples = [one for one in self._examples if not places.fullmatch(one.place)]

@@ -90,6 +90,14 @@ def test_a_module_is_called_as_its_folder_where_its_file_says_nothing(file):
     assert read(file("empty/__init__.py", "")) == [SkippedPart("empty file")]
 
 
+def test_what_stands_before_a_syntax_error_is_found_and_the_error_is_counted(file):
+    text = "class A:\n    def ok(self):\n        return 1\n\n    def bad(self)\n        return 2\n"
+    path = file("m.py", text)
+    assert found_in(path) == [("m.A", "1-1"), ("m.A.ok", "2-3"), ("m.A", "5-6")]
+    told = SkippedPart("definitions next to a syntax error, read with the lines around it")
+    assert read(path).count(told) == 1
+
+
 def test_a_definition_of_many_pages_is_in_pieces_that_give_it_whole(memory, file):
     text = "def pay():\n" + "\n".join(f"    charge(card, 'of the house', {n})" for n in range(200))
     import_documents(memory, file("shop.py", text))

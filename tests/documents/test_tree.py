@@ -32,6 +32,16 @@ def test_what_is_hidden_or_left_by_tools_is_passed_over(file, tmp_path, name):
     assert find_document(tmp_path / "notes", path) is None
 
 
+def test_source_code_that_a_build_made_is_counted_and_documents_beside_it_are_read(file, tmp_path):
+    for name in ("dist/app.js", "dist/guide.md", "src/app.js"):
+        file(f"shop/{name}", "x")
+    built = SkippedPart("source code that a build made (dist/)")
+    assert list(find_documents(tmp_path / "shop")).count(built) == 1
+    assert names(tmp_path / "shop") == ["dist/guide.md", "src/app.js"]
+    # A folder that is named is read.
+    assert names(tmp_path / "shop" / "dist") == ["app.js", "guide.md"]
+
+
 @pytest.mark.parametrize(("pattern", "left"), read_tables(__file__)["excluded"])
 def test_what_is_excluded_is_passed_over_in_a_folder_and_alone(file, tmp_path, pattern, left):
     root, exclude = tmp_path / "notes", Exclusion((pattern,))

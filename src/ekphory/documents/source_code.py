@@ -43,6 +43,7 @@ class CodeLanguage:
     groups: frozenset[str] = frozenset()
     assigned: frozenset[str] = frozenset()
     values: frozenset[str] = frozenset()
+    calls: frozenset[str] = frozenset()
 
 
 _TABLE = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
@@ -92,6 +93,8 @@ def parse_source_code(text: str, path: Path) -> Iterator[Block | SkippedPart]:
     if hindrance := outline.read(text.encode("utf-8", "replace")):
         yield SkippedPart(f"definitions of a file {hindrance}, read in blocks of lines")
         outline.owners = [0] * len(lines)
+    if outline.is_broken:
+        yield SkippedPart("definitions next to a syntax error, read with the lines around it")
     yield from outline.part(lines)
 
 
@@ -131,11 +134,13 @@ class _Outline:
         language: What is looked for.
         headings: Of each definition; the first is the module's.
         owners: Of each line, the definition that it belongs to.
+        is_broken: Whether the file has a syntax error.
     """
 
     language: CodeLanguage
     headings: list[str]
     owners: list[int]
+    is_broken: bool = False
     _begun: list[int] = field(default_factory=lambda: [-1])
     _data: bytes = b""
     _waiting: list[_Place] = field(default_factory=list)
@@ -149,7 +154,7 @@ class _Outline:
         tree = _parse(data, _load_grammar(self.language.module, self.language.grammar))
         if tree is None:
             return "that takes over 2 s to parse"
-        self._data = data
+        self._data, self.is_broken = data, tree.root_node.has_error
         self._waiting = [_Place(tree.root_node, 0)]
         while self._waiting:
             place = self._waiting.pop()
@@ -191,6 +196,9 @@ class _Outline:
         language = self.language
         if node.type in language.assigned:
             value = _find_field(node, _VALUE_FIELDS)
+            while value is not None and value.type in language.calls:
+                value = _find_field(value, ("arguments",))
+                value = value and next(iter(value.named_children), None)
             return value is not None and value.type in language.values
         return node.type in language.definitions or node.type in language.containers
 
@@ -204,9 +212,11 @@ class _Outline:
         self.headings.append(heading[:_LONGEST_HEADING])
         self._begun.append(first)
         self._own(owner, first, last)
-        body = node.child_by_field_name("body")
-        if node.type in self.language.containers and body is not None:
-            self._waiting.append(_Place(body, owner, place.depth + 1))
+        if node.type in self.language.containers:
+            body = node.child_by_field_name("body")
+            # Next to a syntax error what it holds is not all in its body.
+            parts = (child for child in node.children if child == body or child.is_error)
+            self._waiting += [_Place(part, owner, place.depth + 1) for part in parts]
 
     def _own(self, owner: int, first: int, last: int) -> None:
         self.owners[first : last + 1] = [owner] * (last + 1 - first)

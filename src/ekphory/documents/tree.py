@@ -61,7 +61,7 @@ def _is_installed(module: str) -> bool:
 
 
 _CODE = Reader("source code", CODE_SUFFIXES, "line", read_source_code, CODE_MODULES)
-SOURCE_CODE = replace(_CODE, extra="code", pool="reference_code")
+SOURCE_CODE = replace(_CODE, extra="code", pool="reference_code", version=2)
 _MARKDOWN_MODULES = ("markdown_it", "yaml")
 READERS = (
     Reader(MARKDOWN, (".md", ".markdown"), "line", read_markdown, _MARKDOWN_MODULES, version=3),
@@ -205,6 +205,8 @@ def _read_or_pass_over(path: Path, name: str) -> DocumentFile | blocks.SkippedPa
     reader = find_reader(path)
     if reader is None:
         return blocks.SkippedPart(describe_other_kind(path))
+    if reader is SOURCE_CODE and "dist" in PurePath(name).parts[:-1]:
+        return blocks.SkippedPart("source code that a build made (dist/)")
     return UNREAD[reader] if reader.missing_extra() else DocumentFile(path, name)
 
 

@@ -275,6 +275,25 @@ def test_a_restored_store_is_the_one_that_answers(running):
     assert running.search("where is the tea?") == ["The spare key is under the pot"]
 
 
+@pytest.mark.parametrize("after", ["nothing", "an empty folder", "another store"])
+def test_a_store_that_was_removed_is_not_written_to(running, open_session, after):
+    other = running.path / "other"
+    running.run("add", "Salt is in the jar", "--store", str(other), EKPHORY_DAEMON="0")
+    session = open_session()
+    assert session.recalled("where is the spare key?") == ["The spare key is under the pot"]
+    shutil.rmtree(running.store)
+    if after == "an empty folder":
+        running.store.mkdir()
+    if after == "another store":
+        other.rename(running.store)
+    done = running.add("Tea is in the tin")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = ["Salt is in the jar"] if after == "another store" else []
+    assert sorted(running.search("where is it?")) == [*found, "Tea is in the tin"]
+    assert session.recalled("where is the tea?")[0] == "Tea is in the tin"
+    assert running.status()["requests"] == 3
+
+
 def test_the_command_line_tells_of_it_and_ends_it(running):
     pid = running.status()["pid"]
     shown = running.run("daemon", "status", "--json")

@@ -29,6 +29,7 @@ from ekphory.config import default_store
 from ekphory.errors import EkphoryError
 from ekphory.hooks.running import CaptureWorker, install_worker
 from ekphory.memory import Memory
+from ekphory.store.lance import TABLE_FOLDER
 
 if TYPE_CHECKING:
     from ekphory.mcp_server.tool import Memories
@@ -77,7 +78,8 @@ class Daemon:
         self._clock = clock
         self._last = clock()
         self._settings = resident.hash_settings()
-        self._stores: dict[str, Memory] = {}
+        # A handle and the table's folder: held open, so that no other can get its inode.
+        self._stores: dict[str, tuple[Memory, int]] = {}
         # The session on each connection, its store by the absolute path, and what it acts on.
         self._sessions: dict[socket.socket, tuple[StdioSession, Memories]] = {}
         self._turn = threading.Lock()
@@ -171,6 +173,7 @@ class Daemon:
 
             session = replace(asked, settings=replace(asked.settings, store=store))
             memories = Memories(session.settings, turn=self._turn)
+            self._keep_open(store)
         except (ModuleNotFoundError, OSError, EkphoryError):
             return _ALONE  # the command itself says what is wrong
         self._sessions[connection] = session, memories
@@ -200,8 +203,7 @@ class Daemon:
         shown = [_Shown(terminal=bool(each)) for each in request["terminal"]]
         with _surroundings(request["folder"], request["variables"]):
             try:
-                if mine is not None:
-                    self._keep_open(store)
+                self._keep_open(store)
                 with (
                     redirect_stdout(shown[0]),
                     redirect_stderr(shown[1]),
@@ -219,19 +221,28 @@ class Daemon:
         return {"status": status, "out": shown[0].getvalue(), "err": shown[1].getvalue()}
 
     def _keep_open(self, store: str) -> None:
-        """Hold a handle on the store, so that the command's own finds all open and warm."""
+        """Hold a handle on the store, so that the command's own finds all open and warm.
+
+        A handle on one that was removed or replaced since is let go of.
+        """
+        found = resident.identify(f"{store}/{TABLE_FOLDER}")
         if store in self._stores:
-            self._stores[store] = self._stores.pop(store)  # the last used comes last
-            return
+            held = os.fstat(self._stores[store][1])
+            if found == (held.st_dev, held.st_ino):
+                self._stores[store] = self._stores.pop(store)  # the last used comes last
+                return
+            self._release(store)
         while len(self._stores) >= _MOST_STORES:
             self._release(next(iter(self._stores)))
-        if any(Path(store).glob("*.lance")):
-            self._stores[store] = open_for_writing(StoreOptions(store=store))
+        if found is not None:
+            handle = open_for_writing(StoreOptions(store=store))
+            self._stores[store] = handle, os.open(f"{store}/{TABLE_FOLDER}", os.O_RDONLY)
 
     def _release(self, store: str) -> None:
-        handle = self._stores.pop(store, None)
-        if handle is not None:
-            handle.close()
+        held = self._stores.pop(store, None)
+        if held is not None:
+            held[0].close()
+            os.close(held[1])
         for session, memories in self._sessions.values():
             if session.settings.store == store:
                 memories.release()

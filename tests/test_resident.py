@@ -305,6 +305,27 @@ def test_the_command_line_tells_of_it_and_ends_it(running):
     assert running.status() == {"running": False}
 
 
+def test_one_that_closes_its_socket_while_it_is_asked_whether_it_ended_has_ended(home):
+    resident.make_socket_folder()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(resident.find_socket())
+        listener.listen()
+        ending = threading.Thread(target=end_between_two_questions, args=(listener,))
+        ending.start()
+        done = home.run("daemon", "stop")
+        ending.join()
+    assert (done.returncode, done.stdout) == (0, "Process 4711 has ended.\n")
+
+
+def end_between_two_questions(listener):
+    connection, _ = listener.accept()
+    with connection:
+        assert resident.receive(connection) == {"stop": True}
+        resident.send(connection, {"running": True, "pid": 4711})
+    listener.accept()[0].close()
+    Path(listener.getsockname()).unlink()
+
+
 def test_a_request_that_is_too_large_is_not_taken(running):
     [path] = running.folder.glob("*.sock")
     with socket.socket(socket.AF_UNIX) as connection:

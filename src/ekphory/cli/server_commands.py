@@ -6,7 +6,7 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -434,8 +434,11 @@ def stop_daemon(output: OutputOptions) -> None:
 def _await_end(pid: int) -> dict[str, Any]:
     """Wait until that process answers no more, since it may have stores to close; tell what is."""
     until = time.monotonic() + _DAEMON_SECONDS
-    while (status := _ask_daemon("status")).get("pid") == pid and time.monotonic() < until:
+    status: dict[str, Any] = {"running": True, "pid": pid}
+    while status.get("pid") == pid and time.monotonic() < until:
         time.sleep(0.05)
+        with suppress(resident.Unanswered):  # asked while it closed its socket
+            status = _ask_daemon("status")
     return status
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -89,6 +89,17 @@ class DecidedPair:
 
 
 # Decisions.
+
+
+def find_successors(
+    decided: Iterable[DecidedPair],
+) -> dict[tuple[tuple[str | None, ...], str], MemoryRecord]:
+    """Return what holds in the place of each superseded memory, by its owner and its id."""
+    return {
+        (get_owner(pair.older), pair.older.id): pair.newer
+        for pair in decided
+        if pair.revision.state == "active" and pair.revision.kind in SUPERSEDING
+    }
 
 
 def supersede(

@@ -43,6 +43,16 @@ def test_a_superseded_memory_is_listed_below_and_marked(moved):
     assert [hit["id"] for hit in hidden] == ["bonn"]
 
 
+def test_the_history_of_a_superseded_memory_tells_by_what_and_since_when(moved):
+    moved.run("supersede", "rome", "--by", "bonn")
+    found = moved.json("history", "rome")
+    assert (found["superseded_by"], found["since"][:10]) == ("bonn", "2025-09-05")
+    shown = moved.run("history", "rome").stdout
+    assert shown.split()[:2] == ["1", "was"]
+    assert "superseded by bonn since 2025-09-05" in shown
+    assert moved.json("history", "bonn")["superseded_by"] is None
+
+
 def test_a_decision_is_taken_back_by_what_the_command_said(moved):
     said = moved.run("supersede", "rome", "--by", "bonn").stdout
     revision = said.rpartition("unsupersede ")[2].strip()

@@ -96,14 +96,12 @@ def make_hit_table(hits: Sequence[Hit]) -> Table:
             (rank, Text(f"{hit.score:.2f}", style=style), hit.memory)
             for rank, (hit, style) in enumerate(zip(hits, styles, strict=True), start=1)
         ),
-        notes=[_tell_superseded(hit) for hit in hits],
+        notes=[_tell_superseded(hit.superseded_by, hit.since) for hit in hits],
     )
 
 
-def _tell_superseded(hit: Hit) -> str:
-    if hit.superseded_by is None or hit.since is None:
-        return ""
-    return f"superseded by {hit.superseded_by} since {hit.since:%Y-%m-%d}"
+def _tell_superseded(by: str | None, since: datetime | None) -> str:
+    return "" if by is None or since is None else f"superseded by {by} since {since:%Y-%m-%d}"
 
 
 def make_memory_table(records: Sequence[MemoryRecord], *, first: int = 1) -> Table:
@@ -113,13 +111,17 @@ def make_memory_table(records: Sequence[MemoryRecord], *, first: int = 1) -> Tab
     )
 
 
-def make_history_table(versions: Sequence[MemoryRecord]) -> Table:
-    """Show a memory's versions, the current one first."""
-    states = ("now" if record.superseded_by is None else "was" for record in versions)
-    return _make_grid(
-        (number, Text(state, style="green"), record)
-        for number, state, record in zip(range(len(versions), 0, -1), states, versions, strict=True)
-    )
+def make_history_table(
+    versions: Sequence[MemoryRecord], *, newer: MemoryRecord | None = None
+) -> Table:
+    """Show a memory's versions, the current one first; `newer` holds in the place of that."""
+    states = ["now" if record.superseded_by is None else "was" for record in versions]
+    notes = [""] * len(versions)
+    if newer is not None:
+        states[0], notes[0] = "was", _tell_superseded(newer.id, newer.at)
+    rows = zip(range(len(versions), 0, -1), states, versions, strict=True)
+    marked = ((number, Text(state, style="green"), record) for number, state, record in rows)
+    return _make_grid(marked, notes=notes)
 
 
 def make_timeline_table(states: Sequence[State]) -> Table:

@@ -26,6 +26,7 @@ from ekphory.cli.output import (
     print_event,
     print_json,
 )
+from ekphory.scope import get_owner
 from ekphory.types import SupersededUse, TimeUse
 
 if TYPE_CHECKING:
@@ -246,6 +247,12 @@ def get(memory_id: MemoryId, where: StoreOptions, output: OutputOptions) -> None
 @command
 def history(memory_id: MemoryId, where: StoreOptions, output: OutputOptions) -> None:
     """Show a memory and the versions that it replaced, newest first."""
+    from ekphory.revise import find_successors
+
     with open_existing(where) as memory:
         versions = memory.history(memory_id)
-    print_result(output, {"id": memory_id, "versions": versions}, make_history_table(versions))
+        decided = memory.revisions(of=[memory_id])
+    newer = find_successors(decided).get((get_owner(versions[0]), memory_id))
+    told = {"superseded_by": newer and newer.id, "since": newer and newer.at}
+    found = {"id": memory_id, "versions": versions, **told}
+    print_result(output, found, make_history_table(versions, newer=newer))

@@ -286,11 +286,11 @@ class Scored(BaseModel):
     scores: dict[str, float]
 
 
-class ToolVersion(tool.ToolMemory):
+class ToolVersion(tool.ListedMemory):
     """One version of a memory."""
 
     current: bool
-    """Whether it holds now; else it was replaced."""
+    """Whether it holds now; else it was replaced, or another memory holds in its place."""
 
 
 class Explained(tool.McpAnswer):
@@ -323,16 +323,26 @@ def _explain(memory: Memory, given: Explain) -> tool.Answered:
 
 
 def _versions(memory: Memory, memory_id: str) -> tool.Answered:
-    versions = SearchResult(tool.as_hits(memory.history(memory_id)), Trace("history"))
-    result, withheld = tool.drop_steering(versions)
+    hits = tool.as_current_hits(memory, memory.history(memory_id))
+    result, withheld = tool.drop_steering(SearchResult(hits, Trace("history")))
     shown = [
-        ToolVersion(**tool.show_memory(each).model_dump(), current=each.superseded_by is None)
-        for each in (hit.memory for hit in result)
+        ToolVersion(
+            **each.model_dump(), current=hit.superseded_by is hit.memory.superseded_by is None
+        )
+        for hit, each in zip(result, tool.show_listed(result), strict=True)
     ]
-    current = [place for place, version in enumerate(shown, start=1) if version.current]
-    line = f"Index {current[0]} is current." if current else "No index is current."
     data = Explained(versions=shown, withheld=withheld or None)
-    return tool.Answered(data, (result.to_prompt(tool.DEFAULT_TOKENS), line))
+    return tool.Answered(data, (result.to_prompt(tool.DEFAULT_TOKENS), _tell_state(shown)))
+
+
+def _tell_state(versions: Sequence[ToolVersion]) -> str:
+    for place, version in enumerate(versions, start=1):
+        if version.current:
+            return f"Index {place} is current."
+        if version.since is not None:
+            newer = tool.to_json(version.superseded_by)
+            return f"Index {place} is superseded by {newer} since {version.since:%Y-%m-%d}."
+    return "No index is current."
 
 
 def _show_stage(stage: StageTrace) -> ToolStage:

@@ -20,7 +20,7 @@ from ekphory.config import Settings
 from ekphory.errors import MemoryNotFound
 from ekphory.memory import Memory
 from ekphory.prompting.injection import find_injection
-from ekphory.revise import DecidedPair
+from ekphory.revise import DecidedPair, find_successors
 from ekphory.scope import SCOPE_FIELDS, Scope, get_owner
 from ekphory.search import SearchResult
 from ekphory.service.configuration import read_configuration
@@ -29,7 +29,6 @@ from ekphory.service.learning import ExtractionSettings, read_learnt
 from ekphory.service.memory_service import MemoryService
 from ekphory.types import (
     DEFAULT_POOL,
-    SUPERSEDING,
     Hit,
     MemoryRecord,
     MemoryType,
@@ -285,7 +284,7 @@ def drop_steering(result: SearchResult) -> tuple[SearchResult, list[Withheld]]:
     shown: list[Hit] = []
     withheld: list[Withheld] = []
     for hit in result.hits:
-        if any(map(is_steering, _texts(hit.memory))):
+        if any(map(is_steering, (*_texts(hit.memory), hit.superseded_by or ""))):
             # An id that tries to steer is not shown either.
             withheld.append(Withheld(id=None if is_steering(hit.id) else hit.id))
         else:
@@ -300,12 +299,7 @@ def as_hits(records: Iterable[MemoryRecord]) -> tuple[Hit, ...]:
 
 def as_current_hits(memory: Memory, records: Sequence[MemoryRecord]) -> tuple[Hit, ...]:
     """Return records as hits that say which memory holds in the place of each, and since when."""
-    decided = _find_decisions(memory, [record.id for record in records])
-    later = {
-        (get_owner(pair.older), pair.older.id): pair.newer
-        for pair in decided
-        if pair.revision.state == "active" and pair.revision.kind in SUPERSEDING
-    }
+    later = find_successors(_find_decisions(memory, [record.id for record in records]))
     found = []
     for hit in as_hits(records):
         newer = later.get((get_owner(hit.memory), hit.id))
@@ -340,9 +334,13 @@ def texts_of(result: SearchResult, block: str, max_tokens: int) -> tuple[str, ..
     }
     if not ids:
         return (block,)
-    # Still the same JSON, in which nothing can pass for markup.
-    line = json.dumps({"ids": ids}).replace("<", "\\u003c").replace(">", "\\u003e")
-    return (block, line.replace("&", "\\u0026"))
+    return (block, to_json({"ids": ids}))
+
+
+def to_json(value: object) -> str:
+    """Return JSON in which nothing can pass for markup."""
+    line = json.dumps(value).replace("<", "\\u003c").replace(">", "\\u003e")
+    return line.replace("&", "\\u0026")
 
 
 def is_steering(text: str) -> bool:

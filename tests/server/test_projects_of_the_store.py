@@ -52,6 +52,30 @@ def test_what_the_library_wrote_is_found_and_counted_in_its_project(served, scop
     assert served.answer("/inspect/outline", scope)["total"] == 1
 
 
+@pytest.mark.parametrize(
+    ("asked", "status", "named"),
+    [
+        ({}, 200, '"org_id": "default", "project_id": "default"'),
+        ({"project_id": "home"}, 404, '"org_id": "default", "project_id": "home"'),
+        ({"org_id": "default"}, 404, '"org_id": "default", "project_id": "default"'),
+    ],
+    ids=["neither", "a project alone", "an organisation alone"],
+)
+def test_a_request_that_names_no_org_or_project_and_finds_nothing_is_told_what_python_wrote(
+    served, asked, status, named
+):
+    answer = served.post("/memories/search", {"query": "tea", **asked})
+    assert answer.status_code == status
+    told = answer.json()["hint"] if status == 200 else answer.json()["detail"]["message"]
+    assert told.endswith(f" What Python or the command line wrote is found with {named}.")
+
+
+@pytest.mark.parametrize("asked", [{}, {"project_id": "home"}, {"org_id": "acme"}])
+def test_what_a_key_does_not_reach_is_not_named(served, asked):
+    key = served.service.keys.create(org="acme", rights="read").text
+    assert "default" not in served.post("/memories/search", {"query": "tea", **asked}, key=key).text
+
+
 def test_a_key_of_another_organisation_does_not_see_what_names_none(served):
     key = served.service.keys.create(org="acme", rights="read").text
     assert served.answer("/projects/list", key=key) == [APP]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
 from ekphory.catalog.access_keys import Rights
+from ekphory.catalog.database import NotThere
 from ekphory.memory import Memory
+from ekphory.scope import DEFAULT_NAME
 from ekphory.server.auth import Caller
 from ekphory.server.options import Limits
 from ekphory.server.request_log import Metrics
@@ -60,8 +63,27 @@ class RouteSession:
         """
         place = self.caller.place_of(request, self.needed)
         if self.needed == "read" and request.model_fields_set & InProject.model_fields.keys():
-            self.service.get_project(place)
+            try:
+                self.service.get_project(place)
+            except NotThere as error:
+                raise NotThere(f"{error}{self.point_to_default(request)}") from error
         return place
+
+    def point_to_default(self, request: InProject) -> str:
+        """Return how to name what Python wrote, for a request that names no org or no project.
+
+        Empty where it names both, or the caller can see nothing there.
+        """
+        given = request.model_dump(include=request.model_fields_set & InProject.model_fields.keys())
+        if len(given) == len(InProject.model_fields):
+            return ""
+        for each in self.service.list_projects():
+            named = {"org_id": each.org, "project_id": each.project}
+            seen = each.org == DEFAULT_NAME and self.caller.may_see(each.org, each.project)
+            if seen and named.items() >= given.items():
+                asked = json.dumps(named, ensure_ascii=False).strip("{}")
+                return f" What Python or the command line wrote is found with {asked}."
+        return ""
 
     def memory(self, request: InProject) -> Memory:
         """Open a handle on the project of a request, likewise."""

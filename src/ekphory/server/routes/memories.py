@@ -34,7 +34,7 @@ from ekphory.server.schemas.names import (
 from ekphory.service.episodes import Episode, EpisodeQuery, FoundEpisodes, Uids, shown_metadata
 from ekphory.service.episodes import EpisodeMessage as Said
 from ekphory.service.handles import Place
-from ekphory.service.memory_service import KINDS, MemoryService, SearchFindings
+from ekphory.service.memory_service import KINDS, SearchFindings
 from ekphory.service.semantic import Feature
 from ekphory.types import MemoryRecord
 
@@ -471,7 +471,7 @@ def search_memories(
         content.semantic_memory = cited_features(found.features, place, session.service.uids)
     if request.retrieval_trace or trace_wanted:
         content.retrieval_trace = dict(found.trace)
-    answer = SearchAnswer(content=content, hint=_hint(session.service, place, found))
+    answer = SearchAnswer(content=content, hint=_hint(session, request, found))
     return _write_answer(answer, {TRACE_ID: found.trace["trace_id"]})
 
 
@@ -495,7 +495,7 @@ def list_memories(request: ListMemories, session: ToRead) -> Response:
         )
         content.semantic_memory = cited_features(features, place, session.service.uids)
     is_empty = not content.episodic_memory and not content.semantic_memory
-    hint = _hint_at_nothing(session.service, place) if is_empty else None
+    hint = _hint_at_nothing(session, request) if is_empty else None
     return _write_answer(ListAnswer(content=content, hint=hint))
 
 
@@ -536,17 +536,20 @@ _NOTHING_YET = (
 )
 
 
-def _hint(service: MemoryService, place: Place, found: SearchFindings) -> str | None:
+def _hint(session: RouteSession, request: InProject, found: SearchFindings) -> str | None:
     """Return what to do where a search found nothing because there is nothing."""
     episodes = found.episodes
     if found.features or (episodes and (episodes.long_term or episodes.short_term)):
         return None
-    return _hint_at_nothing(service, place)
+    return _hint_at_nothing(session, request)
 
 
-def _hint_at_nothing(service: MemoryService, place: Place) -> str | None:
+def _hint_at_nothing(session: RouteSession, request: InProject) -> str | None:
     """Return what to do where a project holds nothing; None where it holds something."""
-    return None if service.episodes.count(place) else _NOTHING_YET.format(place)
+    place = session.place(request)
+    if session.service.episodes.count(place):
+        return None
+    return _NOTHING_YET.format(place) + session.point_to_default(request)
 
 
 def _write_answer(
@@ -595,9 +598,8 @@ def delete_project(request: ProjectName, session: ToAdminister) -> None:
 @projects_router.post("/episode_count/get", responses=NOT_THERE, response_model_exclude_none=True)
 def get_episode_count(request: ProjectName, session: ToRead) -> EpisodeCount:
     """Count the episodes of a project."""
-    place = session.place(request)
-    count = session.service.episodes.count(place)
-    return EpisodeCount(count=count, hint=None if count else _NOTHING_YET.format(place))
+    count = session.service.episodes.count(session.place(request))
+    return EpisodeCount(count=count, hint=None if count else _hint_at_nothing(session, request))
 
 
 def _show_project(project: Project) -> ProjectAnswer:

@@ -86,7 +86,7 @@ def test_a_key_of_another_organisation_does_not_see_what_names_none(served):
 
 def test_a_project_that_does_not_exist_is_not_found_and_no_read_makes_it(served):
     asked = {"query": "tea", "org_id": "acme", "project_id": "ap"}
-    where = "POST /api/v2/projects/list lists those that there are."
+    where = "Choose one that the inspector, or POST /api/v2/projects/list, lists."
     told = (404, f"There is no project 'ap' of organisation 'acme'. {where}")
     paths = ("/memories/search", "/memories/list", "/inspect/search", "/inspect/outline")
     for path in (*paths, "/inspect/searches"):

@@ -82,7 +82,7 @@ class Projects:
         if found is None:
             raise NotThere(
                 f"There is no project {project!r} of organisation {org!r}. "
-                "POST /api/v2/projects/list lists those that there are."
+                "Choose one that the inspector, or POST /api/v2/projects/list, lists."
             )
         return found
 

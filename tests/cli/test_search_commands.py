@@ -41,6 +41,18 @@ def test_a_search_can_be_printed_as_the_block_of_a_prompt(kitchen):
     assert kitchen.json(*question, "--max-tokens", "30")["text"] == ""
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--max-tokens", "800"], "max_tokens=800: is of a block. Add --prompt"),
+        (["--prompt", "--explain"], "explain=True: cannot stand beside --prompt. Leave one out"),
+        (["--prompt", "--max-tokens", "-1"], "max_tokens=-1: is out of range. Give at least 1"),
+    ],
+)
+def test_an_option_that_would_be_ignored_or_cannot_be_is_refused(kitchen, options, told):
+    assert kitchen.failure("search", "who repaired the sink?", *options) == told
+
+
 def test_where_no_memory_fits_into_a_prompt_the_remedy_is_told(kitchen):
     shown = kitchen.run("search", "who repaired the sink?", "--prompt", "--max-tokens", "30")
     assert "No memory fits into 30 tokens. Give a larger --max-tokens." in shown.stderr

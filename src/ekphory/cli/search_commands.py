@@ -26,6 +26,7 @@ from ekphory.cli.output import (
     print_event,
     print_json,
 )
+from ekphory.errors import InvalidInput
 from ekphory.scope import get_owner
 from ekphory.types import SupersededUse, TimeUse
 
@@ -76,12 +77,20 @@ class ShowOptions:
     Attributes:
         explain: Show what every stage did, and all raw scores.
         prompt: Print the hits as a block for a model's prompt.
-        max_tokens (N): With --prompt: most tokens of the block.
+        max_tokens (N): With --prompt: most tokens of the block [2000].
     """
 
     explain: bool = False
     prompt: bool = False
-    max_tokens: int = 2000
+    max_tokens: int | None = None
+
+    def check(self) -> int:
+        """Return the most tokens of a block; refuse what would be ignored."""
+        if self.prompt and self.explain:
+            raise InvalidInput("explain", True, "cannot stand beside --prompt", "Leave one out")
+        if self.max_tokens is not None and not self.prompt:
+            raise InvalidInput("max_tokens", self.max_tokens, "is of a block", "Add --prompt")
+        return 2000 if self.max_tokens is None else self.max_tokens
 
 
 @command
@@ -96,17 +105,18 @@ def search(
     Args:
         query: A question or some words; "" lists the newest.
     """
+    max_tokens = show.check()
     with open_existing(where) as memory:
         result = memory.search(query, **asked.arguments())
         hint = "" if result.hits else _hint_at_nothing(memory)
     if show.prompt:
-        block = result.prompt_block(show.max_tokens, now=asked.now)
+        block = result.prompt_block(max_tokens, now=asked.now)
         if output.json:
             print_json(block)
         else:
             typer.echo(block.text)
         if not block.included and any(each.reason == "budget" for each in block.left_out):
-            problem = f"No memory fits into {show.max_tokens} tokens"
+            problem = f"No memory fits into {max_tokens} tokens"
             message_console().print(f"{problem}. Give a larger --max-tokens.")
         return
     if output.json:

@@ -14,7 +14,7 @@ from ekphory.agent_trace import CONFIDENT, RetrievalTrace, StageResult
 from ekphory.errors import InvalidInput
 from ekphory.prompting.injection import UNSPACED, find_injection, neutralise_markers
 from ekphory.prompting.recall_block import CLOSING, OPENING, SECURITY_COMMENT
-from ekphory.types import Hit, are_strings, is_pinned, now_utc, to_utc
+from ekphory.types import Hit, are_strings, check_count, is_pinned, now_utc, to_utc
 
 # A budget of tokens: what does not fit is passed over, and what follows is tried.
 
@@ -238,9 +238,7 @@ class BlockSettings:
     count_tokens: CountTokens = estimate_tokens
 
     def __post_init__(self) -> None:
-        most = self.max_tokens
-        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            self._refuse("max_tokens", "must be a whole number", "Pass 1 or more")
+        check_count("max_tokens", self.max_tokens)
         if self.injections not in get_args(Injections):
             self._refuse("injections", "must be drop or keep", "Choose one of them")
         if not callable(self.count_tokens):

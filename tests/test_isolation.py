@@ -23,6 +23,7 @@ from ekphory.filters.tree import (
     check_filter,
 )
 from ekphory.memory import Memory
+from ekphory.service.episodes import read_filter
 from ekphory.testing import HashEmbedder
 
 CASES = read_cases(__file__)
@@ -43,6 +44,9 @@ scopes = st.fixed_dictionaries(
      "session": st.none() | st.sampled_from(["s", "t"])}
 )  # fmt: skip
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
+of_a_client = partial(
+    read_filter, own_fields={"user_id": "user", "agent_id": "agent", "session_id": "session"}
+)
 filters = st.sampled_from(
     [
         Not(Comparison(Field("user"), "eq", "a")),
@@ -50,6 +54,8 @@ filters = st.sampled_from(
         Or((Comparison(Field("agent"), "ne", "zzz"), Contains(Field("text"), "e"))),
         In(Field("pool"), ("agent_memory", "shared_rules")),
         Comparison(MetadataField("k"), "eq", 1),
+        of_a_client("NOT m.user_id = 'a'"),
+        of_a_client("m.session_id IN ('s', 1) OR m.agent_id IS NULL OR m.user_id CONTAINS 'b'"),
     ]
 )  # fmt: skip
 slowly = settings(
@@ -66,7 +72,8 @@ def worlds(draw, ids=None):
     return [
         scope | {
             "id": f"m{number}" if ids is None else draw(st.sampled_from(ids)),
-            "text": text, "pool": pool, "at": f"2026-01-{number + 1:02}", "metadata": {"k": value},
+            "text": text, "pool": pool, "at": f"2026-01-{number + 1:02}",
+            "metadata": {"k": value, "user_id": "a" if value == 1 else "b"},
         }
         for number, (scope, text, pool, value) in enumerate(several)
     ]  # fmt: skip

@@ -1,6 +1,7 @@
 """What the library wrote is listed, searched and shown by the server."""
 
 import pytest
+from memmachine_client import MemMachineClient
 from tests.server.running import running_server
 
 from ekphory.memory import Memory
@@ -31,6 +32,17 @@ def found(served, **asked):
     episodes = answer["content"]["episodic_memory"]
     both = episodes["long_term_memory"]["episodes"] + episodes["short_term_memory"]["episodes"]
     return [each["content"] for each in both]
+
+
+def test_the_user_of_what_the_library_wrote_is_shown_and_found_by_the_clients_metadata(served):
+    with MemMachineClient(base_url=served.url, max_retries=0) as client:
+        project = client.get_project(**HOME)
+        mara, ben = (project.memory(metadata={"user_id": name}) for name in ("mara", "ben"))
+        (found,) = mara.search("tea").content.episodic_memory.short_term_memory.episodes
+        assert (found.content, found.metadata) == ("green tea at home", {"user_id": "mara"})
+        (listed,) = mara.list().content.episodic_memory
+        assert listed.metadata == listed.filterable_metadata == {"user_id": "mara"}
+        assert ben.list().content.episodic_memory == []
 
 
 def test_projects_that_the_library_made_are_listed(served):

@@ -83,6 +83,39 @@ def test_metadata_may_have_the_names_of_scope_fields(service, home):
     assert texts(find(service, home, "tea", filter="m.org = 'home'").long_term) == []
 
 
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("m.user_id = 'mara'", ["by Python", "over REST"]),
+        ("m.user_id != 'mara'", ["as another"]),
+        ("NOT m.user_id = 'mara'", ["of nobody", "as another"]),
+        ("m.user_id IN ('ben', 'eva', 7)", ["as another"]),
+        ("m.user_id CONTAINS 'ar'", ["by Python", "over REST"]),
+        ("m.user_id IS NULL", ["of nobody"]),
+        ("m.user_id = 7 OR m.user_id IN (7)", []),
+        ("m.session_id = 'trip' AND m.agent_id = 'scout'", ["by Python"]),
+    ],
+)
+def test_a_filter_by_user_agent_or_session_finds_what_python_wrote(
+    service, home, condition, expected
+):
+    own = {"user": "mara", "agent": "scout", "session": "trip"}
+    # The scope of a memory goes before what its metadata says.
+    another = {"user": "ben", "metadata": {"user_id": "mara"}}
+    with service.handles.episodes(home) as memory:
+        memory.add_many(
+            [
+                {"text": "by Python", "at": "2026-01-01", **own},
+                {"text": "of nobody", "at": "2026-01-02"},
+                {"text": "as another", "at": "2026-01-03", **another},
+            ]
+        )
+    say(service, home, "over REST", metadata={"user_id": "mara"})
+    assert [each.text for each in service.episodes.page(home, condition, limit=9, offset=0)] == (
+        expected
+    )
+
+
 def test_created_at_in_a_filter_is_when_it_was_said(service, home):
     say(service, home, "old", at=NOON)
     say(service, home, "new")

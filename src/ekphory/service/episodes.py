@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
+from types import MappingProxyType
 from uuid import UUID, uuid5
 
 from ekphory.agent.provider import AgentOptions
@@ -79,7 +80,9 @@ class Uids:
         Raises:
             FilterError: It cannot be read.
         """
-        return read_filter(text, memory_id=lambda uid: self._stored(place, uid))
+        return read_filter(
+            text, memory_id=lambda uid: self._stored(place, uid), own_fields=_OWN_FIELDS
+        )
 
     def _stored(self, place: Place, uid: str) -> str:
         canonical = _canonical(uid)
@@ -148,8 +151,10 @@ def _canonical(text: str) -> str | None:
 # Names that MemMachine's clients use in metadata and filters, and how they are stored.
 #
 # A client may call a metadata key `user` or `session`, which metadata in the store cannot carry:
-# such keys are stored behind a mark, and shown and filtered under their own names.
+# such keys are stored behind a mark, and shown and filtered under their own names. The user, agent
+# and session of what Python wrote go before metadata of the keys that clients use for them.
 
+_OWN_FIELDS = {"user_id": "user", "agent_id": "agent", "session_id": "session"}
 _MARK = "m:"
 _EVENT_TIME = {"created_at": "at"}
 """What a client calls the time at which something was said."""
@@ -170,11 +175,18 @@ def shown_metadata(metadata: Mapping[str, Scalar]) -> dict[str, str]:
     return {key.removeprefix(_MARK): _text(value) for key, value in metadata.items()}
 
 
+def episode_metadata(record: MemoryRecord) -> dict[str, str]:
+    """Return an episode's metadata, with the user, agent and session that are its own."""
+    own = {key: getattr(record, name) for key, name in _OWN_FIELDS.items()}
+    return shown_metadata(record.metadata) | {key: each for key, each in own.items() if each}
+
+
 def read_filter(
     text: str,
     *,
     metadata_key: Callable[[str], str] = stored_key,
     memory_id: Callable[[str], str] = str,
+    own_fields: Mapping[str, str] = MappingProxyType({}),
 ) -> Filter | None:
     """Read a client's filter; None where it is blank.
 
@@ -182,6 +194,7 @@ def read_filter(
         text: In the filter grammar.
         metadata_key: Gives the name under which a metadata key is stored.
         memory_id: Gives the id that a client's id stands for.
+        own_fields: By metadata keys, fields that are asked in their place where they are set.
 
     Raises:
         FilterError: It cannot be read.
@@ -199,11 +212,24 @@ def read_filter(
                 return In(Field("id"), tuple(memory_id(str(value)) for value in values))
         match tree.field:
             case MetadataField(key):
-                return replace(tree, field=MetadataField(metadata_key(key)))
+                asked = replace(tree, field=MetadataField(metadata_key(key)))
+                return _ask_first(Field(own_fields[key]), asked) if key in own_fields else asked
             case Field(name):
                 return replace(tree, field=Field(_EVENT_TIME.get(name, name)))
 
     return rename(parse_filter(text)) if text.strip() else None
+
+
+def _ask_first(own: Field, asked: Comparison | In | Contains | IsNull) -> Filter:
+    """Return what is asked of a metadata key, asked of a text field where that is set."""
+    otherwise = And((IsNull(own), asked))
+    match asked:
+        case Comparison(value=str()) | Contains():
+            return Or((otherwise, replace(asked, field=own)))
+        case In(values=values):
+            texts = tuple(value for value in values if isinstance(value, str))
+            return Or((otherwise, In(own, texts)))
+    return otherwise
 
 
 def _text(value: Scalar) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast, get_args
 
 from ekphory.catalog.database import NotThere
 from ekphory.errors import InvalidInput, ServiceError
-from ekphory.service.episodes import shown_metadata
+from ekphory.service.episodes import episode_metadata
 from ekphory.service.handles import Place
 from ekphory.service.semantic import Feature, Features
 from ekphory.service.sets import (
@@ -167,12 +167,6 @@ class Target:
     tags: tuple[Tag, ...]
 
 
-def said_about(record: MemoryRecord) -> dict[str, str]:
-    """Return an episode's metadata; a user that its scope names is the `user_id`."""
-    own = {} if record.user is None else {"user_id": record.user}
-    return shown_metadata(record.metadata) | own
-
-
 # What is to be merged among the features under one tag, as a language model says.
 
 _TEXT = {"type": "string"}
@@ -249,7 +243,7 @@ class Learning:
         An organisation's sets count where they were given categories, and whoever added the
         episode may change what is the organisation's.
         """
-        metadata = {_PRODUCER: record.producer} | said_about(record)
+        metadata = {_PRODUCER: record.producer} | episode_metadata(record)
         own = None
         if self._learnt == "profile" and tells_of_its_user(record.role):
             own = user_set(*place.owner, metadata)
@@ -307,7 +301,7 @@ class Learning:
                 name=command.name,
                 value=command.value,
                 # By which it is found as well.
-                metadata=said_about(episode),
+                metadata=episode_metadata(episode),
                 citations=(episode.id,),
             )
             held = others + self._carry_out_one(place, same, command.action, new)

@@ -31,7 +31,7 @@ from ekphory.server.schemas.names import (
     Wire,
     has_few_entries,
 )
-from ekphory.service.episodes import Episode, EpisodeQuery, FoundEpisodes, Uids, shown_metadata
+from ekphory.service.episodes import Episode, EpisodeQuery, FoundEpisodes, Uids, episode_metadata
 from ekphory.service.episodes import EpisodeMessage as Said
 from ekphory.service.handles import Place
 from ekphory.service.memory_service import KINDS, SearchFindings
@@ -367,7 +367,7 @@ def listed_episodes(
             **_shared(record, uid),
             session_key=place.session_key,
             sequence_num=record.sequence or 0,
-            filterable_metadata=shown_metadata(record.metadata),
+            filterable_metadata=episode_metadata(record),
         )
         for record, uid in zip(records, shown, strict=True)
     ]
@@ -405,7 +405,7 @@ def _shared(record: MemoryRecord, uid: str) -> dict[str, Any]:
         "producer_id": record.producer,
         "producer_role": record.role,
         "produced_for_id": record.produced_for,
-        "metadata": shown_metadata(record.metadata),
+        "metadata": episode_metadata(record),
         "created_at": record.at,
     }
 

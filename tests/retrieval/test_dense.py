@@ -120,6 +120,12 @@ def test_the_first_window_of_a_row_is_found_in_whichever_block_it_lies_or_in_the
     assert stored.first_vectors(np.array([1, 0]), now=0).tolist() == [[0.0, 1.0], [1.0, 0.0]]
 
 
+def test_a_row_that_was_deleted_meanwhile_has_a_vector_of_zeros():
+    for keys in ([5, 10], [10, 99]):
+        found = indexed(keys=keys).first_vectors(np.array([0, 1]), now=0)
+        assert found.tolist() == [[float(key == 10), 0.0] for key in keys]
+
+
 ALICE = Comparison(Field("user"), "eq", "alice")
 ROOM = 1_000_000
 

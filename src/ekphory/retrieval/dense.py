@@ -285,12 +285,16 @@ class IndexedVectors:
         return score
 
     def first_vectors(self, rows: IntArray, *, now: int) -> FloatMatrix:
-        """Return the same vectors as `ResidentVectors` does, read by their keys."""
+        """Return the same vectors as `ResidentVectors` does, read by their keys.
+
+        What was deleted since the rows were read has a vector of zeros.
+        """
         wanted = self.keys[rows]
         stored = self.vectors.read(np.unique(wanted))
-        order = np.argsort(stored.keys, kind="stable")
-        first = order[np.searchsorted(stored.keys, wanted, sorter=order)]
-        vectors = np.asarray(stored.vectors[first], np.float32)
+        keys, first = np.unique(stored.keys, return_index=True)
+        is_there = np.isin(wanted, keys)
+        vectors = np.zeros((len(rows), stored.vectors.shape[1]), np.float32)
+        vectors[is_there] = stored.vectors[first[np.searchsorted(keys, wanted[is_there])]]
         return vectors if self.bound is None else self.bound.vectors(vectors, owners=rows, now=now)
 
     def _nearest(self, vector: ScoreArray, wanted: Wanted, visible: int) -> IntArray:

@@ -96,7 +96,7 @@ def test_bars_of_two_stores_on_the_same_days_are_added():
     assert [bar.counts for bar in bars if bar.counts] == [{"home": 2}, {"home": 1}, {"work": 1}]
 
 
-def test_of_several_stores_what_is_fine_is_told_once_and_the_rest_by_name():
+def test_of_several_stores_what_is_the_same_is_told_once_and_the_rest_by_name():
     fine, stale = Finding("upkeep", "fine", "It succeeds."), Finding("upkeep", "note", "It waits.")
     first = HealthAnswer(healthy=True, findings=[fine], numbers={"memories": 2, "bytes": None})
     second = HealthAnswer(healthy=True, findings=[stale], numbers={"memories": 3, "bytes": 9})
@@ -104,7 +104,9 @@ def test_of_several_stores_what_is_fine_is_told_once_and_the_rest_by_name():
     assert both.findings == [Finding("upkeep", "note", "shard-1: It waits.")]
     assert both.numbers == {"memories": 5, "bytes": None}
     alike = join_health({"shard-0": first, "shard-1": first})
-    assert alike.findings == [Finding("upkeep", "fine", "Fine in all 2 shards.")]
+    assert alike.findings == [Finding("upkeep", "fine", "Fine in all shards.")]
+    waiting = join_health({"shard-0": second, "shard-1": second})
+    assert waiting.findings == [Finding("upkeep", "note", "It waits.")]
 
 
 def test_no_share_of_a_match_is_more_than_the_whole():

@@ -455,15 +455,17 @@ def health_answer(health: StoreHealth) -> HealthAnswer:
     )
 
 
+_FINE = "Fine in all shards."
+
+
 def join_health(parts: Mapping[str, HealthAnswer]) -> HealthAnswer:
-    """Return the state of several stores, by their names: what is fine in all is told once."""
-    by_subject: dict[str, list[Finding]] = {}
+    """Return the state of several stores, by their names: what is the same of all is told once."""
+    found: dict[Finding, list[str]] = {}
     for name, part in parts.items():
-        for found in part.findings:
-            told = by_subject.setdefault(found.subject, [])
-            if found.state != "fine":
-                told.append(replace(found, sentence=f"{name}: {found.sentence}"))
-    fine = f"Fine in all {len(parts)} shards."
+        for each in part.findings:
+            told = replace(each, sentence=_FINE) if each.state == "fine" else each
+            found.setdefault(told, []).append(name)
+    wanting = {each.subject for each in found if each.state != "fine"}
     numbers: dict[str, int | None] = {}
     for part in parts.values():
         for name, number in part.numbers.items():
@@ -473,8 +475,10 @@ def join_health(parts: Mapping[str, HealthAnswer]) -> HealthAnswer:
         healthy=all(part.healthy for part in parts.values()),
         findings=[
             each
-            for subject, told in by_subject.items()
-            for each in (told or [Finding(subject, "fine", fine)])
+            if whose == [*parts]
+            else replace(each, sentence=f"{', '.join(whose)}: {each.sentence}")
+            for each, whose in found.items()
+            if each.state != "fine" or each.subject not in wanting
         ],
         numbers=numbers,
     )

@@ -30,8 +30,6 @@ from ekphory.models.loading import NO_RERANKER
 from ekphory.models.reranker import TINY_RERANKER, RerankingModel, bundled_reranker
 from ekphory.retrieval.asked_state import PastWeights
 from ekphory.retrieval.calibration import FittedFile
-from ekphory.retrieval.presets import BALANCED
-from ekphory.retrieval.stages.rerank import read_at_least
 from ekphory.types import Hit
 from ekphory_lab.evaluation.metrics import FloatArray, expected_calibration_error
 from ekphory_lab.evaluation.runner import Progress, silent
@@ -178,8 +176,7 @@ def find_steps(
 
 def _find(question: HopQuestion, memory: Memory, unread: Memory) -> FoundQuestion:
     """Search as the agent does, whose own lookups no reranker reads, but for the question's."""
-    reading = read_at_least(BALANCED, evidence.MOST_READ_FIRST)
-    plain = memory.search(question.text, k=HOP_HITS, preset=reading).hits
+    plain = memory.search(question.text, k=HOP_HITS).hits
 
     @cache
     def search(query: str) -> Sequence[Hit]:

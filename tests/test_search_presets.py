@@ -257,7 +257,7 @@ def directory(tmp_path_factory):
 
 SISTERS = "Clara Ines Marta Nora Olga Petra Rita Sofia Tilda Ursula Vera Wanda".split()
 RELATIVES = ("sister", "cousin", "aunt")
-SEVERAL = "a question over documents may need several, which no reranker sees together"
+LEFT = "documents are read for statements alone, and not by a quick reranker alone"
 ALONE = "ekphory-rerank-tiny reads beside the bundled embedder alone"
 
 
@@ -284,8 +284,8 @@ def test_which_reranker_reads_for_which_preset(open_memory, directory, make, pre
 @pytest.mark.parametrize(
     ("make", "words", "are_turns", "query", "reason"),
     [
-        (BundledReranker, 120, False, "Who ran a marathon?", SEVERAL),
-        (BundledReranker, 60, False, "who ran a marathon", SEVERAL),
+        (BundledReranker, 120, False, "Who ran a marathon?", LEFT),
+        (BundledReranker, 60, False, "who ran a marathon", LEFT),
         (BundledReranker, 60, False, "Anna ran a marathon.", None),
         (BundledReranker, 12, False, "Who ran a marathon?", None),
         (BundledReranker, 120, True, "Who ran a marathon?", None),
@@ -301,6 +301,13 @@ def test_only_the_bundled_reranker_leaves_questions_over_documents_to_the_first_
         memory.add(text, sequence=number if are_turns else None)
     stage = stages(memory.search(query, preset="accurate"))["rerank"]
     assert (stage.status, stage.reason) == ("ran" if reason is None else "skipped", reason)
+
+
+def test_a_quick_reranker_alone_reads_no_documents(open_memory, directory):
+    memory = open_memory(reranker=BundledReranker(directory, name="ekphory-rerank-tiny"))
+    memory.add(" ".join(f"word{place}" for place in range(60)) + " marathon")
+    stage = stages(memory.search("Anna ran a marathon."))["rerank"]
+    assert (stage.status, stage.reason) == ("skipped", LEFT)
 
 
 def test_what_reads_documents_orders_them_and_leaves_their_probabilities(store_path):

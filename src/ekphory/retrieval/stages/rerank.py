@@ -253,7 +253,8 @@ class Rerank(Stage):
 
     The bundled rerankers learned from turns of conversations: blended by scores, they weigh the
     less the longer the scope's passages are, long turns half; paragraphs of documents they read
-    for a statement and leave to the first stage for a question, which may need several of them.
+    for a statement and leave to the first stage for a question, which may need several of them. A
+    quick one alone does not read them: that costs more than it gains.
     Where all their logits lie within 2, the first stage's order stays.
 
     No reranker compares the time that a query names with a memory's, so where scores are blended,
@@ -315,7 +316,7 @@ class Rerank(Stage):
         if stands_in and not _is_bundled_embedder(state):
             return f"{reranker.name} reads beside the bundled embedder alone"
         if self._blend(state).first_stage_share >= _LEAVES_NOTHING:
-            return "a question over documents may need several, which no reranker sees together"
+            return "documents are read for statements alone, and not by a quick reranker alone"
         if state.reading is not None and state.reading.only_time:
             return "the query asks for a time alone"
         if state.gate is not None and not state.gate.rerank:
@@ -375,7 +376,8 @@ class Rerank(Stage):
         own, snapshot = self.blend.first_stage_share, state.snapshot
         long = long_share(snapshot.lexical.mean_length)
         of_turns = own + max(0.0, _LONG_TURNS_SHARE - own) * long
-        of_paragraphs = 1.0 if is_question(state.text) else _STATED_SHARE
+        leaves_paragraphs = self.asks == "quick" or is_question(state.text)
+        of_paragraphs = 1.0 if leaves_paragraphs else _STATED_SHARE
         of_others = own + (of_paragraphs - own) * _paragraph_share(snapshot)
         turns = snapshot.turn_share
         share = turns * of_turns + (1.0 - turns) * of_others

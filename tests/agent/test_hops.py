@@ -92,6 +92,19 @@ def test_a_question_that_may_need_several_memories_is_read_further_before_that_i
     assert (read, outcome.ranking is not None) == ([ROOF] * queries, is_followed)
 
 
+def test_a_question_is_searched_once_where_nothing_reads_more_of_it(village):
+    searched = []
+
+    def search(query):
+        searched.append(query)
+        return village.search(query, k=50).hits
+
+    log, reranker = EventLog(), bundled_reranker(TINY_RERANKER)
+    tool = SearchTool(search, Budget(most_calls=10, seconds=60), log)
+    LocalProvider(reranker=reranker, weights=WEIGHTS).run(ROOF, tool, log)
+    assert searched.count(ROOF) == 1
+
+
 def test_without_calls_left_the_evidence_is_weighed_by_what_was_found(village):
     outcome, _ = follow(village, ROOF, calls=1)
     assert outcome.ranking[0].id == "fixed"

@@ -84,3 +84,4 @@ def test_a_quick_reranker_can_be_made_to_read_more_and_nothing_else_changes():
     ]
     assert [(one.candidates, other.candidates) for one, other in changed] == [(10, 40)]
     assert read_at_least(PRESETS["accurate"], 40).stages == PRESETS["accurate"].stages
+    assert read_at_least(PRESETS["accurate"], 40) is PRESETS["accurate"]

@@ -65,13 +65,16 @@ class LocalProvider:
         weights = self.weights or evidence.read_weights()
         # The gate was learned from questions; a statement is looked up and no more.
         may_follow = len(first) > 1 and is_question(question)
-        if not may_follow or evidence.needs_several(question, first, weights) < LOOK_AGAIN:
+        likely = evidence.needs_several(question, first, weights) if may_follow else 0.0
+        if likely < min(LOOK_AGAIN, weights.follow):
             return _end_after_one_lookup(first, log, "single")
         # The weights were fitted with the smallest reranker, which stands for any bundled one.
         is_read = self.reranker is not None and bundled_name(self.reranker) is not None
         reader = bundled_reranker(TINY_RERANKER) if is_read else None
-        more = first if reader is None else tool.read_more(question)
-        if evidence.needs_several(question, more, weights) < weights.follow:
+        more = first if reader is None else tool.read_more(question, first)
+        if more is not first:
+            likely = evidence.needs_several(question, more, weights)
+        if likely < weights.follow:
             return _end_after_one_lookup(first, log, "single")
         return _follow_evidence(Trail(question, tool, more, reader), weights, log)
 

@@ -251,7 +251,7 @@ class SearchTool:
         search: What searches.
         budget: What may be spent.
         log: Where every call is told.
-        read: Searches too, and has more of what it finds read; None for `search`.
+        read: Searches too, and has more of what it finds read; None where nothing reads more.
         found: What the calls found, in their order.
     """
 
@@ -297,15 +297,21 @@ class SearchTool:
         self.log.add(returned, actor=actor)
         return hits
 
-    def read_more(self, query: str) -> tuple[Hit, ...]:
+    def read_more(self, query: str, found: Sequence[Hit]) -> Sequence[Hit]:
         """Return what a query that was searched finds where more of the candidates are read.
+
+        Args:
+            query: What was searched.
+            found: What it found, which is given back where no more is read.
 
         Raises:
             SessionFault: No time is left, or the search failed.
         """
         self.budget.check_time()
+        if self.read is None:
+            return found
         try:
-            return tuple((self.read or self.search)(query))
+            return tuple(self.read(query))
         except EkphoryError as error:
             raise SessionFault("downstream_tool_failure", str(error)) from error
 

@@ -20,6 +20,7 @@ from ekphory.agent.provider import (
     LONGEST_QUERY,
     AgentOptions,
     Budget,
+    PlainSearch,
     QueryHits,
     QueryRefused,
     SearchTool,
@@ -193,12 +194,17 @@ class Searches:
         models = self.models if own else self.hop_models
         return search(self.engine, self.scope, asked, models=models).hits
 
-    def read_more(self, query: str) -> Sequence[Hit]:
-        """Search the question as `hop` does, with more of the candidates read."""
-        pipeline = read_at_least(preset(self.question.preset), MOST_READ_FIRST)
+    def deeper(self) -> PlainSearch | None:
+        """Return what searches as `hop`, with more of the candidates read; None if none does."""
+        pipeline = preset(self.question.preset)
+        reading = read_at_least(pipeline, MOST_READ_FIRST)
+        if reading is pipeline:
+            return None
         k = max(self.depth, self.question.k)
-        asked = replace(self.question, query=query, k=k, min_score=None, preset=pipeline)
-        return search(self.engine, self.scope, asked, models=self.models).hits
+        asked = replace(self.question, k=k, min_score=None, preset=reading)
+        return lambda query: (
+            search(self.engine, self.scope, replace(asked, query=query), models=self.models).hits
+        )
 
 
 def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
@@ -232,7 +238,7 @@ def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
             timeout_seconds=budget.seconds,
         )
     )
-    tool = SearchTool(searches.hop, budget, log, searches.read_more)
+    tool = SearchTool(searches.hop, budget, log, searches.deeper())
     completed, outcome = _hold(provider, question.query, tool, log)
     plain = searches.plain()
     if outcome.ranking is None or plain.order == "time":

@@ -254,6 +254,7 @@ LEAST_KEPT = 5_000
 """Smaller scopes are read anew in less time than a search takes."""
 _OUTGROWN = 1.25
 """So many times as many memories, or as few, as were kept are kept anew."""
+_NO_KEY = -1
 _COMPARED = 8
 """Memories of what was kept that are compared with the store where its commit is gone."""
 
@@ -514,7 +515,8 @@ class Snapshots:
         What was deleted since then has a vector of zeros.
         """
         found = self.store.scan_vectors(scope, after_key=after_key)
-        gone = np.setdiff1d(columns.key, found.keys)
+        places = np.searchsorted(found.keys, columns.key)
+        gone = columns.key[np.append(found.keys, _NO_KEY)[places] != columns.key]
         if not len(gone):
             return found
         past = self.store.vectors_of(gone.tolist())

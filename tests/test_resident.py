@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -185,15 +185,22 @@ def test_a_stale_socket_is_replaced(running):
     assert running.wait_until_running()["requests"] == 0
 
 
-def test_a_write_that_a_crash_cuts_off_is_told_and_not_repeated(home):
+@contextmanager
+def answered_by(behave):
+    """Stand in for the resident process: `behave` gets the socket that it listens on."""
     resident.make_socket_folder()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(resident.find_socket())
         listener.listen()
-        crashing = threading.Thread(target=take_and_crash, args=(listener,))
-        crashing.start()
+        answering = threading.Thread(target=behave, args=(listener,))
+        answering.start()
+        yield
+        answering.join()
+
+
+def test_a_write_that_a_crash_cuts_off_is_told_and_not_repeated(home):
+    with answered_by(take_and_crash):
         done = home.add("Tea is in the tin")
-        crashing.join()
     assert (done.returncode, done.stdout) == (1, "")
     assert "took the command and did not answer" in done.stderr
     assert not home.store.exists()
@@ -306,14 +313,8 @@ def test_the_command_line_tells_of_it_and_ends_it(running):
 
 
 def test_one_that_closes_its_socket_while_it_is_asked_whether_it_ended_has_ended(home):
-    resident.make_socket_folder()
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(resident.find_socket())
-        listener.listen()
-        ending = threading.Thread(target=end_between_two_questions, args=(listener,))
-        ending.start()
+    with answered_by(end_between_two_questions):
         done = home.run("daemon", "stop")
-        ending.join()
     assert (done.returncode, done.stdout) == (0, "Process 4711 has ended.\n")
 
 

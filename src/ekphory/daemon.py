@@ -235,8 +235,12 @@ class Daemon:
         while len(self._stores) >= _MOST_STORES:
             self._release(next(iter(self._stores)))
         if found is not None:
-            handle = open_for_writing(StoreOptions(store=store))
-            self._stores[store] = handle, os.open(f"{store}/{TABLE_FOLDER}", os.O_RDONLY)
+            folder = os.open(f"{store}/{TABLE_FOLDER}", os.O_RDONLY)
+            try:
+                self._stores[store] = open_for_writing(StoreOptions(store=store)), folder
+            except BaseException:
+                os.close(folder)
+                raise
 
     def _release(self, store: str) -> None:
         held = self._stores.pop(store, None)

@@ -415,7 +415,7 @@ def list_texts(texts: str | Sequence[str]) -> list[str]:
     """Return texts as a list, a single one as a list of one.
 
     Raises:
-        InvalidInput: One is no text.
+        InvalidInput: One of them is not a string.
     """
     if isinstance(texts, str):
         return [texts]

@@ -382,7 +382,7 @@ def _find_entry(resources: Mapping[str, Any], kind: str, wanted: str) -> tuple[d
     provider = text(entry.get("provider"), place=f"{place}.provider")
     if provider in _KNOWN["unspoken"]:
         remedy = f"Take it out, or name one of {', '.join(_KNOWN[kind])}"
-        raise InvalidInput(f"{place}.provider", provider, "is not spoken to", remedy)
+        raise InvalidInput(f"{place}.provider", provider, "is not supported", remedy)
     refuse_unknown([provider], _KNOWN[kind], place=f"{place}.provider")
     return entry, provider
 

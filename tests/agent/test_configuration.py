@@ -98,7 +98,7 @@ def test_an_unknown_key_id_protocol_or_argument_is_refused(read):
     with pytest.raises(InvalidInput, match="Did you mean 'large'"):
         read(llm_model="larg")
     # A model that speaks no such protocol is refused.
-    with pytest.raises(InvalidInput, match="is not spoken to"):
+    with pytest.raises(InvalidInput, match="is not supported"):
         read(llm_model="far")
     # An unknown argument is refused with the nearest.
     with pytest.raises(InvalidInput, match="Did you mean 'agent_session_provider'"):

@@ -44,8 +44,8 @@ def test_a_search_can_be_printed_as_the_block_of_a_prompt(kitchen):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--max-tokens", "800"], "max_tokens=800: is of a block. Add --prompt"),
-        (["--prompt", "--explain"], "explain=True: cannot stand beside --prompt. Leave one out"),
+        (["--max-tokens", "800"], "max_tokens=800: limits the block of --prompt. Add --prompt"),
+        (["--prompt", "--explain"], "explain=True: cannot be used with --prompt. Leave one out"),
         (["--prompt", "--max-tokens", "-1"], "max_tokens=-1: is out of range. Give at least 1"),
     ],
 )

@@ -87,9 +87,10 @@ class ShowOptions:
     def check(self) -> int:
         """Return the most tokens of a block; refuse what would be ignored."""
         if self.prompt and self.explain:
-            raise InvalidInput("explain", True, "cannot stand beside --prompt", "Leave one out")
+            raise InvalidInput("explain", True, "cannot be used with --prompt", "Leave one out")
         if self.max_tokens is not None and not self.prompt:
-            raise InvalidInput("max_tokens", self.max_tokens, "is of a block", "Add --prompt")
+            problem = "limits the block of --prompt"
+            raise InvalidInput("max_tokens", self.max_tokens, problem, "Add --prompt")
         return 2000 if self.max_tokens is None else self.max_tokens
 
 

@@ -14,7 +14,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
+from contextlib import (
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    redirect_stderr,
+    redirect_stdout,
+    suppress,
+)
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -236,11 +243,10 @@ class Daemon:
             self._release(next(iter(self._stores)))
         if found is not None:
             folder = os.open(f"{store}/{TABLE_FOLDER}", os.O_RDONLY)
-            try:
+            with ExitStack() as failed:
+                failed.callback(os.close, folder)
                 self._stores[store] = open_for_writing(StoreOptions(store=store)), folder
-            except BaseException:
-                os.close(folder)
-                raise
+                failed.pop_all()
 
     def _release(self, store: str) -> None:
         held = self._stores.pop(store, None)

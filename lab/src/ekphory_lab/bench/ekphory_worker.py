@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from ekphory import engine
+from ekphory.config import read_settings
 from ekphory.engine import Engine
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel
+from ekphory.models.loading import NO_RERANKER, load_configured_reranker
 from ekphory.retrieval.dense import Wanted, best_by_owner
 from ekphory.retrieval.stages.find import SearchPools
 from ekphory.scope import Scope
@@ -100,6 +102,7 @@ class EkphoryStore(StoreWorker):
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
+        self._reranker = load_configured_reranker(read_settings()) or NO_RERANKER
         self._handles: dict[str | None, Memory] = {}
         self._shared: engine.Engine | None = None
 
@@ -165,7 +168,11 @@ class EkphoryStore(StoreWorker):
     def _handle(self, project: str | None) -> Memory:
         if project not in self._handles:
             self._handles[project] = Memory(
-                self._setup.directory, org=self._setup.org, project=project, embedder=self._embedder
+                self._setup.directory,
+                org=self._setup.org,
+                project=project,
+                embedder=self._embedder,
+                reranker=self._reranker,
             )
         return self._handles[project]
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from ekphory.config import read_settings
 from ekphory.memory import Memory
-from ekphory.models.reranker import bundled_reranker
+from ekphory.models.loading import NO_RERANKER, load_configured_reranker
 from ekphory.service.episodes import EpisodeQuery
 from ekphory.service.handles import Place, ServiceModels
 from ekphory.service.memory_service import MemoryService
@@ -29,11 +30,16 @@ class ServiceWorker:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._org = setup.org or ""
-        models = ServiceModels(embedder=load(setup.embedder), reranker=bundled_reranker())
+        reranker = load_configured_reranker(read_settings())
+        models = ServiceModels(embedder=load(setup.embedder), reranker=reranker)
         self._service = MemoryService(setup.directory, models=models)
         self._handles = {
             project: Memory(
-                setup.directory, org=setup.org, project=project, embedder=models.embedder
+                setup.directory,
+                org=setup.org,
+                project=project,
+                embedder=models.embedder,
+                reranker=reranker or NO_RERANKER,
             )
             for project in setup.corpus.projects()
         }

@@ -58,6 +58,16 @@ def test_a_note_without_headings_is_found_by_its_file_name_and_by_its_aliases(me
     assert (found.path, found.heading) == ("Boiler.md", "Boiler (Heizkessel, Therme)")
 
 
+@pytest.mark.parametrize("read", [import_documents, import_path])
+def test_the_sections_of_a_note_without_a_title_are_found_by_its_file_name(memory, file, read):
+    read(memory, file("house/Boiler.md", "## Repairs\n\nOtto replaced it.\n"))
+    read(memory, file("roof/Roof.md", "# The roof\n\n## Repairs\n\nAnna replaced it.\n"))
+    found = memory.search("repairs of the boiler", k=1)[0].memory
+    assert found.heading == "Boiler > Repairs"
+    headings = {record.heading for record in memory.list()}
+    assert not any(heading.startswith("Roof") for heading in headings)
+
+
 def test_a_note_of_one_word_or_number_is_kept_under_its_name(memory, file):
     for name, text in (("Pin.md", "4711"), ("Wifi.md", "hunter2"), ("Dots.md", "…")):
         report = import_documents(memory, file(f"vault/{name}", text))

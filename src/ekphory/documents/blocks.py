@@ -172,10 +172,12 @@ class Section:
     Attributes:
         headings: The titles from the outermost to its own; empty before the first heading.
         occurrence: How many sections with the same titles came before it.
+        has_title: Whether the outermost of them is of the first level, and so names the document.
     """
 
     headings: tuple[str, ...] = ()
     occurrence: int = 0
+    has_title: bool = False
 
 
 # Parents: the section that a passage belongs to, as an id and as its passages joined.

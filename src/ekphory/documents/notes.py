@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
-from ekphory.documents.blocks import NoteFacts, SkippedPart, from_docs_extra
+from ekphory.documents.blocks import NoteFacts, Section, SkippedPart, from_docs_extra
 from ekphory.errors import InvalidInput
 from ekphory.types import MAX_WHOLE_NUMBER, Scalar, is_storable, to_utc
 
@@ -128,15 +128,17 @@ def join(entries: Iterable[str]) -> str:
 _LONGEST_ALIASES = 200
 
 
-def make_heading(headings: Sequence[str], *, name: str, note: NoteFacts) -> str:
+def make_heading(section: Section, *, name: str, note: NoteFacts) -> str:
     """Return what a piece of a note is found by: its headings, and the other names of the note.
 
     Args:
-        headings: From the outermost to its own; without any the name of the note stands for them.
+        section: Where it stands; below no title the name of the note stands for that.
         name: The path of the note.
         note: What it says of itself, its aliases among it.
     """
-    first, *below = headings or (PurePosixPath(name).stem,)
+    stem, headings = PurePosixPath(name).stem, section.headings
+    is_named = section.has_title or stem.casefold() in map(str.casefold, headings[:1])
+    first, *below = headings if is_named else (stem, *headings)
     named = {heading.casefold() for heading in (first, *below)}
     aliases = str(note.metadata.get("aliases", "")).split(JOINER)
     others = ", ".join(alias for alias in aliases if alias and alias.casefold() not in named)

@@ -200,7 +200,8 @@ class _Gathering:
             self._outline.pop()
         self._outline.append((heading.level, _shorten(heading.title)))
         headings = tuple(title for _, title in self._outline)
-        self._section = Section(headings, self._occurrences[headings])
+        has_title = self._outline[0][0] == 1
+        self._section = Section(headings, self._occurrences[headings], has_title)
         self._occurrences[headings] += 1
         if heading.kind == "heading":
             self._add(heading)

@@ -126,10 +126,9 @@ def _make_record(
 ) -> ImportedRecord:
     passage, sequence = numbered
     lines = format_place(passage.first, passage.last, document.reader.unit)
-    headings = passage.section.headings
-    heading = " > ".join(headings) or None
+    heading = " > ".join(passage.section.headings) or None
     if document.reader.name == tree.MARKDOWN:
-        heading = make_heading(headings, name=document.file.name, note=note)
+        heading = make_heading(passage.section, name=document.file.name, note=note)
     fields: dict[str, object] = {
         "text": passage.text,
         "path": document.file.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ekphory.documents import notes
-from ekphory.documents.blocks import NoteFacts
+from ekphory.documents.blocks import NoteFacts, Section
 from ekphory.importers import source
 from ekphory.importers.documents import gather_metadata
 from ekphory.importers.source import MAX_UNIT_BYTES
@@ -65,6 +66,7 @@ def read_json_line(place: str, line: bytes) -> source.ImportedRecord | source.Un
 TEXT_SUFFIXES = (".md", ".markdown", ".txt")
 _MARKDOWN_SUFFIXES = (".md", ".markdown")
 _FENCES = ("```", "~~~")
+_HEADING = re.compile(r"(?P<marks>#{1,6}) +(?P<title>.*?)[ #]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class _Paragraph:
     text: str
     first_line: int
     last_line: int
-    heading: str | None
+    section: Section
     problem: str
 
 
@@ -122,10 +124,8 @@ def _read_file(file: Path, relative: str) -> Iterator[source.Readable]:
         note = notes.read_marks(paragraph.text) if markdown else notes.NoteText(paragraph.text)
         if not note.text:
             continue
-        heading = paragraph.heading
-        if markdown:
-            headings = (heading,) if heading else ()
-            heading = notes.make_heading(headings, name=relative, note=facts)
+        section = paragraph.section
+        heading = notes.make_heading(section, name=relative, note=facts) if markdown else None
         digest = hashlib.sha256(paragraph.text.encode()).digest()
         yield source.ImportedRecord(
             {
@@ -178,12 +178,12 @@ def _read_paragraphs(file: Path, first_line: int) -> Iterator[_Paragraph]:
             continue
         text = collector.decode(line)
         fence = markdown and text.lstrip().startswith(_FENCES)
-        heading = _read_heading(text) if markdown and not collector.fenced else None
+        heading = _HEADING.fullmatch(text) if markdown and not collector.fenced else None
         ends = not text.strip() and line is not None and not collector.fenced
-        if (ends or heading is not None) and collector.lines:
+        if (ends or heading) and collector.lines:
             yield collector.finish(number - 1)
-        if heading is not None:
-            collector.heading = heading
+        if heading:
+            collector.begin(title=heading["title"], level=len(heading["marks"]))
         elif not ends:
             collector.take(number, text)
         if fence:
@@ -192,23 +192,21 @@ def _read_paragraphs(file: Path, first_line: int) -> Iterator[_Paragraph]:
         yield collector.finish(collector.first_line + len(collector.lines) - 1)
 
 
-def _read_heading(line: str) -> str | None:
-    marks = len(line) - len(line.lstrip("#"))
-    if not 1 <= marks <= 6 or not line[marks:].startswith(" "):
-        return None
-    return line[marks:].strip().rstrip("#").strip()
-
-
 class _Collector:
     """The lines of the paragraph that is being read."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.first_line = 1
-        self.heading: str | None = None
+        self.section = Section()
         self.fenced = False
         self._size = 0
         self._problem = ""
+
+    def begin(self, *, title: str, level: int) -> None:
+        """Let what follows belong to a heading."""
+        has_title = bool(title) and (level == 1 or self.section.has_title)
+        self.section = Section((title,) if title else (), has_title=has_title)
 
     def decode(self, line: bytes | None) -> str:
         """Return a line as text, and remember why this paragraph cannot be used."""
@@ -234,6 +232,6 @@ class _Collector:
     def finish(self, last_line: int) -> _Paragraph:
         """Return the paragraph and begin the next one."""
         text = "\n".join(self.lines).strip()
-        done = _Paragraph(text, self.first_line, last_line, self.heading, self._problem)
+        done = _Paragraph(text, self.first_line, last_line, self.section, self._problem)
         self.lines, self._size, self._problem = [], 0, ""
         return done

@@ -405,7 +405,7 @@ def _visible(
     # The store need not be asked which of no memories fulfil a condition.
     if question.filter != EVERYTHING and visible.any():
         where = And((scope.predicate(), CURRENT, question.filter))
-        visible &= np.isin(snapshot.columns.key, engine.store.keys(where))
+        visible &= snapshot.fulfil(question.filter, lambda: engine.store.keys(where))
     return visible
 
 

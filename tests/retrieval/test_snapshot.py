@@ -198,6 +198,23 @@ def test_a_memory_that_another_process_changes_while_it_is_read_keeps_its_vector
     assert first.tolist() == [vector.tolist() for vector in expected]
 
 
+def test_which_rows_fulfil_a_condition_is_asked_once_until_the_store_moves_on():
+    store = store_of(*(contract_record(number) for number in (1, 2, 3)))
+    snapshots, asked = Snapshots(store), []
+
+    def fulfil(value):
+        condition = Comparison(Field("sequence"), "eq", value)
+        keys = np.array([2] if value is True else [1], np.int64)
+        found = snapshots.of(EVERYTHING).fulfil(condition, lambda: asked.append(value) or keys)
+        return found.tolist()
+
+    assert [fulfil(1), fulfil(1)] == [[True, False, False]] * 2
+    assert fulfil(True) == [False, True, False], "1 and True are two conditions"
+    assert asked == [1, True]
+    store.append([contract_row(4)])
+    assert (fulfil(1), asked) == ([True, False, False, False], [1, True, 1])
+
+
 def test_expired_rows_are_told_apart_by_the_moment_asked_for():
     ends = contract_record(5).at
     store = store_of(contract_record(1), replace(contract_record(2), expires_at=ends))

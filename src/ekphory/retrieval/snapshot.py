@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +146,7 @@ def _or_nothing(scores: ScoreArray, rows: IntArray) -> ScoreArray:
 # What ranking needs of one scope, held in memory: immutable, made anew when the store moves on.
 
 RecordReader = ScopeRecords | RecordCache
+_KEPT_CONDITIONS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +181,21 @@ class ScopeSnapshot:
     records: RecordReader
     identity: StoreIdentity
     has_vectors: bool
+    _fulfilling: dict[str, NDArray[np.bool_]] = field(init=False, repr=False, default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.columns.key)
+
+    def fulfil(self, condition: Filter, find: Callable[[], IntArray]) -> NDArray[np.bool_]:
+        """Return which rows fulfil a condition; `find`, which gives keys, is asked for it once."""
+        asked = repr(condition)  # as a key 1 and True would be the same condition
+        rows = self._fulfilling.get(asked)
+        if rows is None:
+            rows = np.isin(self.columns.key, find())
+            if len(self._fulfilling) >= _KEPT_CONDITIONS:
+                self._fulfilling.clear()
+            self._fulfilling[asked] = rows
+        return rows
 
     def rows_of(self, keys: IntArray) -> IntArray:
         """Return the row of each key; -1 for one that is not among them."""

@@ -8,9 +8,10 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -33,30 +34,8 @@ _PACKAGES = ("moto", "boto3", "obstore", "lance")
 # Object storage that counts and takes its time.
 
 
-@dataclass(slots=True)
-class Traffic:
-    """What came so far.
-
-    Attributes:
-        requests: How many.
-        sent, received: Bytes of bodies, towards the storage and back.
-    """
-
-    requests: int = 0
-    sent: int = 0
-    received: int = 0
-
-    def copy(self) -> Traffic:
-        """Return what came so far, as it is now."""
-        return replace(self)
-
-    def since(self, before: Traffic) -> Traffic:
-        """Return what came since an earlier copy."""
-        return Traffic(
-            self.requests - before.requests,
-            self.sent - before.sent,
-            self.received - before.received,
-        )
+Traffic = Counter[str]
+"""How many `requests` came, and the bytes of bodies, `sent` to the storage and `received`."""
 
 
 def _count(application: Callable[..., Iterable[bytes]], traffic: Traffic, delay: float) -> Any:  # noqa: ANN401  WSGI
@@ -67,9 +46,9 @@ def _count(application: Callable[..., Iterable[bytes]], traffic: Traffic, delay:
         time.sleep(delay)
         parts = list(application(environ, start_response))
         with guard:
-            traffic.requests += 1
-            traffic.sent += int(environ.get("CONTENT_LENGTH") or 0)
-            traffic.received += sum(map(len, parts))
+            traffic["requests"] += 1
+            traffic["sent"] += int(environ.get("CONTENT_LENGTH") or 0)
+            traffic["received"] += sum(map(len, parts))
         return parts
 
     return answer
@@ -192,16 +171,15 @@ class _Calls:
         """Run an operation, and note what it cost."""
         before = self._traffic.copy()
         self.answers.append(self._worker.call(operation, payload))
-        self.traffic.append(self._traffic.since(before))
+        self.traffic.append(self._traffic - before)
 
     def cost(self) -> Cost:
         """Return the average cost."""
         p50, p95 = np.percentile([each["milliseconds"] for each in self.answers], [50, 95])
+        names = ("requests", "sent", "received")
         return Cost(
             count=len(self.answers),
-            requests=_mean([each.requests for each in self.traffic]),
-            sent=_mean([each.sent for each in self.traffic]),
-            received=_mean([each.received for each in self.traffic]),
+            **{name: _mean([each[name] for each in self.traffic]) for name in names},
             p50=round(float(p50), 1),
             p95=round(float(p95), 1),
             cpu=_mean([each["cpu_seconds"] * 1000 for each in self.answers]),

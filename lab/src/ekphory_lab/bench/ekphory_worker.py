@@ -153,13 +153,14 @@ class EkphoryStore(StoreWorker):
         handles = [(self._handle(query["project"]), query["text"]) for query in payload["queries"]]
         return {"recall": found, "short": short_answers(handles)}
 
-    def end(self) -> None:
+    def close(self, _payload: dict[str, Any]) -> dict[str, Any]:
         """Close all handles, and with the last one the store."""
         for handle in self._handles.values():
             handle.close()
         if self._shared is not None:
             engine.release(self._shared)
         self._handles, self._shared = {}, None
+        return {}
 
     def _await_index(self) -> None:
         while self._engine().writer.is_indexing:

@@ -33,13 +33,13 @@ def machine() -> dict[str, str | int | float]:
     described: dict[str, str | int | float] = {
         "cpu_count": os.cpu_count() or 1,
         "usable_cores": count_usable_cores(),
-        "processor": _field(Path("/proc/cpuinfo"), "model name")
+        "processor": read_field(Path("/proc/cpuinfo"), "model name")
         or platform.processor()
         or platform.machine(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
     }
-    memory = _field(Path("/proc/meminfo"), "MemTotal")
+    memory = read_field(Path("/proc/meminfo"), "MemTotal")
     if memory is not None:
         described["memory_gib"] = round(int(memory.split()[0]) / 2**20, 1)
     if hasattr(os, "getloadavg"):
@@ -59,7 +59,8 @@ def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
     return found
 
 
-def _field(path: Path, name: str) -> str | None:
+def read_field(path: Path, name: str) -> str | None:
+    """Return the value of a field that the system tells; None where it does not."""
     if not path.is_file():
         return None
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():

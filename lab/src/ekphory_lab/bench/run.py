@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 import tomllib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -191,11 +192,10 @@ def _stages(answers: Sequence[Mapping[str, Any]]) -> dict[str, Latency]:
     return {stage: Latency.of(each) for stage, each in taken.items()}
 
 
-def _in_turn(workers: Workers, turn: int) -> Iterator[tuple[str, measure.Worker]]:
-    names = list(workers)
-    for place in range(len(names)):
-        name = names[(place + turn) % len(names)]
-        yield name, workers[name]
+def _in_turn(workers: Workers, turn: int) -> deque[tuple[str, measure.Worker]]:
+    items = deque(workers.items())
+    items.rotate(-turn)
+    return items
 
 
 def _load_models(workers: Workers) -> None:

@@ -6,7 +6,6 @@ import itertools
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,9 +18,6 @@ from ekphory.service.memory_service import MemoryService
 from ekphory_lab.bench.generate import BenchQuery
 from ekphory_lab.bench.measure import Setup, load
 from ekphory_lab.bench.worker import serve
-
-Search = Callable[[BenchQuery, int], object]
-"""Searches for a question's hits, so many of them."""
 
 
 class ServiceWorker:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ekphory.errors import EkphoryError
 from ekphory_lab.bench.generate import PooledEmbedder, VectorPool
-from ekphory_lab.bench.measure import Setup, load
+from ekphory_lab.bench.measure import Setup, load, read_field
 
 Record = dict[str, object]
 
@@ -56,12 +56,9 @@ def answer(worker: object, request: Mapping[str, Any]) -> dict[str, Any]:
 
 def peak_bytes() -> int | None:
     """Most memory that this process has held at once; None where the system does not tell."""
-    status = Path("/proc/self/status")
-    if status.is_file():
-        # Unlike getrusage, this does not count what the parent held before this program began.
-        for line in status.read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
+    # Unlike getrusage, this does not count what the parent held before this program began.
+    if (most := read_field(Path("/proc/self/status"), "VmHWM")) is not None:
+        return int(most.split()[0]) * 1024
     if sys.platform == "win32":
         return None
     import resource
@@ -73,7 +70,9 @@ def peak_bytes() -> int | None:
 class StoreWorker(ABC):
     """A store of one system, to which the corpus and the model are put.
 
-    What the methods return is the answer to the parent.
+    What the methods return is the answer to the parent. Besides these, a store has `index`, which
+    brings its indexes up to date, `search`, with the query's embedding, and `recall`, which
+    compares the dense arm with an exact scan for each query.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -89,23 +88,8 @@ class StoreWorker(ABC):
     def adding(self, record: Record) -> Callable[[], object]:
         """Return the call that adds one memory; only the call is timed."""
 
-    @abstractmethod
-    def index(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Bring the indexes up to date."""
-
-    @abstractmethod
-    def search(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Search one scope; the query's embedding is counted."""
-
-    @abstractmethod
-    def recall(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Compare the dense arm with an exact scan of the scope, for each query."""
-
     def settle(self) -> None:  # noqa: B027  not every store has something to wait for
         """Wait for what the last write left to be done."""
-
-    def end(self) -> None:  # noqa: B027  likewise
-        """End background work."""
 
     def fill(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Write memories in bulk, whose vectors are there already."""
@@ -134,8 +118,7 @@ class StoreWorker(ABC):
         return {}
 
     def close(self, _payload: dict[str, Any]) -> dict[str, Any]:
-        """Close the store."""
-        self.end()
+        """Close the store, where there is something to be closed."""
         return {}
 
     def _records(self, payload: dict[str, Any]) -> list[Record]:

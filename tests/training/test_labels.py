@@ -22,7 +22,7 @@ def test_a_text_has_the_topic_of_its_scenario_and_those_of_others_of_its_part():
 
 @pytest.mark.slow
 def test_what_the_package_has_is_what_the_command_fits():
-    learned = learn_labels(read_scenarios(), load_bundled(), command="ekphory train labels")
+    learned = learn_labels(read_scenarios(), load_bundled())
     written = json.loads(LABELS_FILE.read_text(encoding="utf-8"))
     # The last digits follow the number of threads that other tests left to the linear algebra.
     assert written["values"] == pytest.approx(learned.values, rel=1e-3)

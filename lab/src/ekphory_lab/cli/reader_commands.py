@@ -86,7 +86,7 @@ def asked_state(output: OutputOptions, target: TargetOption = None) -> None:
     from ekphory_lab.training.changes import read_scenarios
 
     place = fitted_target(target, ASKED_STATE_FILE.name)
-    file = learn_asked_state(read_scenarios(), command="ekphory train asked-state")
+    file = learn_asked_state(read_scenarios())
     _write_learned(output, place, file, weights=len(file.values["weights"]))
 
 
@@ -115,7 +115,7 @@ def labels(output: OutputOptions, target: TargetOption = None) -> None:
     from ekphory_lab.training.labels import learn_labels
 
     place = fitted_target(target, LABELS_FILE.name)
-    file = learn_labels(read_scenarios(), load_embedder(None), command="ekphory train labels")
+    file = learn_labels(read_scenarios(), load_embedder(None))
     _write_learned(output, place, file, values=file.values)
 
 

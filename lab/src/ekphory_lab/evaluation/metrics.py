@@ -100,6 +100,15 @@ def all_gold(qrels: Qrels, ranking: Ranking, *, cutoff: int) -> float:
     return float(bool(relevant) and relevant.issubset(ranking[:cutoff]))
 
 
+def precision_and_recall(
+    found: Sequence[bool] | NDArray[np.bool_], true: Sequence[bool] | NDArray[np.bool_]
+) -> tuple[float, float]:
+    """Return which share of what was found is there, and which share of what is there was found."""
+    both = int(np.count_nonzero(np.logical_and(found, true)))
+    given, there = int(np.count_nonzero(found)), int(np.count_nonzero(true))
+    return round(both / max(1, given), 4), round(both / max(1, there), 4)
+
+
 def measure(name: str) -> Measure:
     """Return the measure of that name.
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ekphory.retrieval.asked_state import ASKED_STATE_KIND, PastWeights, question_features
 from ekphory.retrieval.calibration import FittedFile
-from ekphory_lab.evaluation.metrics import FloatArray
+from ekphory_lab.evaluation.metrics import FloatArray, precision_and_recall
 from ekphory_lab.training.changes import CHANGES, Scenario, StateQuestion, of_part
 from ekphory_lab.training.texts import sha256_of_texts
 
@@ -21,28 +20,17 @@ _STEPS, _RATE = 400, 0.05
 _LEAST_WEIGHT = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class PastOutcome:
-    """How well questions were told apart."""
-
-    accuracy: float
-    precision: float
-    recall: float
-
-
-def learn_asked_state(scenarios: Sequence[Scenario], *, command: str) -> FittedFile:
+def learn_asked_state(scenarios: Sequence[Scenario]) -> FittedFile:
     """Fit on the questions for training; measured on those that are held back."""
     training = _questions(of_part("training", scenarios))
     weights = fit_past_weights(training)
-    found = measure_past(weights, _questions(of_part("held back", scenarios)))
-    measured = {"accuracy": found.accuracy, "precision": found.precision, "recall": found.recall}
     return FittedFile(
         kind=ASKED_STATE_KIND,
-        command=command,
+        command="ekphory train asked-state",
         models={},
         data={CHANGES.name: sha256_of_texts(CHANGES)},
         seed=0,
-        measured=measured,
+        measured=measure_past(weights, _questions(of_part("held back", scenarios))),
         values={"intercept": weights.intercept, "weights": dict(weights.weights)},
     )
 
@@ -74,16 +62,13 @@ def fit_word_weights(
     return PastWeights(round(float(fitted[-1]), 3), kept)
 
 
-def measure_past(weights: PastWeights, questions: Sequence[StateQuestion]) -> PastOutcome:
+def measure_past(weights: PastWeights, questions: Sequence[StateQuestion]) -> dict[str, float]:
     """Return how well weights tell questions apart that they were not fitted on."""
     said = np.array([weights.probability(question.text) > 0.5 for question in questions])
     true = np.array([question.is_past for question in questions])
-    right = float(np.count_nonzero(said & true))
-    return PastOutcome(
-        round(float((said == true).mean()), 4),
-        round(right / max(1.0, float(said.sum())), 4),
-        round(right / max(1.0, float(true.sum())), 4),
-    )
+    precision, recall = precision_and_recall(said, true)
+    accuracy = round(float((said == true).mean()), 4)
+    return {"accuracy": accuracy, "precision": precision, "recall": recall}
 
 
 def _questions(scenarios: Sequence[Scenario]) -> list[StateQuestion]:

@@ -15,7 +15,7 @@ import numpy as np
 from ekphory.capture.services import LABELS_KIND, LEAST_LABEL, label_cosines
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.calibration import FittedFile
-from ekphory_lab.evaluation.metrics import FloatArray
+from ekphory_lab.evaluation.metrics import FloatArray, precision_and_recall
 from ekphory_lab.training.changes import CHANGES, PLAIN, Part, Scenario, of_part
 from ekphory_lab.training.reranker.export import platt_curve
 from ekphory_lab.training.texts import sha256_of_texts
@@ -63,25 +63,22 @@ def read_labelled(
     return found
 
 
-def learn_labels(
-    scenarios: Sequence[Scenario], embedder: EmbeddingModel, *, command: str
-) -> FittedFile:
+def learn_labels(scenarios: Sequence[Scenario], embedder: EmbeddingModel) -> FittedFile:
     """Fit on the scenarios for training and fitting; measured on those that are held back."""
     fitting = [each for part in ("training", "fitting") for each in read_labelled(part, scenarios)]
     curve = platt_curve(*_measure(fitting, embedder))
     cosines, fits = _measure(read_labelled("held back", scenarios), embedder)
     said = curve.probabilities(cosines)
-    given = said >= LEAST_LABEL
-    right = float(fits[given].sum())
+    precision, recall = precision_and_recall(said >= LEAST_LABEL, fits == 1)
     measured = {
-        "precision": round(right / max(1, int(given.sum())), 4),
-        "recall": round(right / float(fits.sum()), 4),
+        "precision": precision,
+        "recall": recall,
         "says": round(float(said.mean()), 4),
         "fits": round(float(fits.mean()), 4),
     }
     return FittedFile(
         kind=LABELS_KIND,
-        command=command,
+        command="ekphory train labels",
         models={"embedder": embedder.identity.model_id},
         data={CHANGES.name: sha256_of_texts(CHANGES)},
         seed=0,

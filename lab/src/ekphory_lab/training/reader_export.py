@@ -23,7 +23,7 @@ from ekphory.models.late_bound import Linear
 from ekphory.models.onnx_models import OnnxSession, PairTokens, pad_batch
 from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
 from ekphory.types import SUPERSEDING
-from ekphory_lab.evaluation.metrics import FloatArray
+from ekphory_lab.evaluation.metrics import FloatArray, precision_and_recall
 from ekphory_lab.training import changes, near_turns, static_int8
 from ekphory_lab.training.capture_texts import (
     CAPTURES,
@@ -141,8 +141,6 @@ def export_shared_layers(source: Path, target: Path) -> str:
     content = part.SerializeToString(deterministic=True)
     files = {model_record.MODEL_FILE: hashlib.sha256(content).hexdigest()}
     revision = model_record.content_revision(files, prompts={})
-    target.mkdir(parents=True, exist_ok=True)
-    (target / model_record.MODEL_FILE).write_bytes(content)
     written = {
         "format": model_record.RECORD_FORMAT,
         "kind": layers.SHARED_KIND,
@@ -155,9 +153,7 @@ def export_shared_layers(source: Path, target: Path) -> str:
         "source": f"the first two layers of {record.name}@{record.revision}",
         "files": files,
     }
-    (target / model_record.RECORD_FILE).write_text(
-        json.dumps(written, indent=2) + "\n", encoding="utf-8"
-    )
+    _write_reader(target, content, written)
     return revision
 
 
@@ -256,12 +252,6 @@ def _write_reader(target: Path, model: bytes, record: Mapping[str, Any]) -> None
 
 def _revision(*content: Any) -> str:  # noqa: ANN401  whatever JSON can hold
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
-
-
-def precision_and_recall(found: Sequence[bool], true: Sequence[bool]) -> tuple[float, float]:
-    """Return which share of what was found is there, and which share of what is there was found."""
-    both = sum(np.logical_and(found, true).tolist())
-    return round(both / max(1, sum(found)), 4), round(both / max(1, sum(true)), 4)
 
 
 # The change reader.
@@ -425,7 +415,7 @@ def measure(
     return ChangeOutcome(
         round(float(np.mean(list(f1.values()))), 4),
         round(float((said == labels).mean()), 4),
-        *precision_and_recall(acts.tolist(), true.tolist()),
+        *precision_and_recall(acts, true),
         f1,
     )
 

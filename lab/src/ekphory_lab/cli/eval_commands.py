@@ -17,7 +17,7 @@ from ekphory.errors import InvalidInput
 from ekphory_lab.cli.reports import (
     load_chosen_embedder,
     measuring,
-    name_written_files,
+    name_written_file,
     show_report,
 )
 from ekphory_lab.evaluation.options import AnswerOptions, MeasureOptions, RerankOptions
@@ -393,7 +393,7 @@ def rerank(
             write_report(report, markdown, command=command_line)
     show_report(report_json(report), output, rerank_tables(report))
     if not output.json:
-        name_written_files(markdown)
+        name_written_file(markdown)
 
 
 def _measure_rerankers(data: Sequence[Path], asked: RerankOptions) -> Iterator[RerankReport]:

@@ -18,7 +18,6 @@ from ekphory.config import read_settings
 
 if TYPE_CHECKING:
     from ekphory.models.embedder import EmbeddingModel
-    from ekphory.retrieval.pipeline import OptionalModels
     from ekphory_lab.evaluation.runner import Means
     from ekphory_lab.evaluation.tables import ReportTable
 
@@ -51,14 +50,13 @@ def show_report(
             console.print(each.for_terminal(box))
     if output.json_file is not None:
         write_json(document, output.json_file)
-    name_written_files(output.json_file)
+    name_written_file(output.json_file)
 
 
-def name_written_files(*paths: Path | None) -> None:
-    """Say which files were written; None stands for one that nobody asked for."""
-    for path in paths:
-        if path is not None:
-            message_console().print(f"Written: {path}", style="dim")
+def name_written_file(path: Path | None) -> None:
+    """Say which file was written; None stands for one that nobody asked for."""
+    if path is not None:
+        message_console().print(f"Written: {path}", style="dim")
 
 
 def load_chosen_embedder(chosen: str | None) -> EmbeddingModel | None:
@@ -76,21 +74,12 @@ def measuring(embedder: str | None = None) -> Iterator[Means]:
     Args:
         embedder: In place of the embedder that the environment names.
     """
-    from ekphory_lab.evaluation.runner import Means
-
-    with step_bar() as progress:
-        yield Means(
-            embedder=load_chosen_embedder(embedder),
-            models=_load_optional_models(),
-            progress=progress,
-        )
-
-
-def _load_optional_models() -> OptionalModels:
     from ekphory.models.loading import load_configured_chat, load_configured_reranker
     from ekphory.retrieval.pipeline import OptionalModels
+    from ekphory_lab.evaluation.runner import Means
 
     settings = read_settings()
-    return OptionalModels(
-        reranker=load_configured_reranker(settings), chat=load_configured_chat(settings)
-    )
+    reranker, chat = load_configured_reranker(settings), load_configured_chat(settings)
+    models = OptionalModels(reranker=reranker, chat=chat)
+    with step_bar() as progress:
+        yield Means(embedder=load_chosen_embedder(embedder), models=models, progress=progress)

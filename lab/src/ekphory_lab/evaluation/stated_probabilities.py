@@ -165,15 +165,12 @@ def measure_probabilities(
     for name, scopes in sets.items():
         for done, scope in enumerate(scopes):
             progress(name, done, len(scopes))
-            for preset, found in _asked(scope, presets).items():
-                rows.setdefault((name, preset), []).extend(found)
+            with scope.written() as memory:
+                found = {preset: list(_rows(memory, scope, preset)) for preset in presets}
+            for preset, each in found.items():
+                rows.setdefault((name, preset), []).extend(each)
         progress(name, len(scopes), len(scopes))
     return [_stated(*key, each) for key, each in _pooled(rows).items()]
-
-
-def _asked(scope: AskedScope, presets: Sequence[str]) -> dict[str, list[Row]]:
-    with scope.written() as memory:
-        return {preset: list(_rows(memory, scope, preset)) for preset in presets}
 
 
 def _rows(memory: Memory, scope: AskedScope, preset: str) -> Iterator[Row]:

@@ -83,8 +83,12 @@ def bm25_system() -> ScoringSystem:
 
 def dense_system(embedder: EmbeddingModel) -> ScoringSystem:
     """Cosine between the query's vector and one vector per passage."""
-    configuration: dict[str, Setting] = {"embedder": str(embedder.identity)}
-    return ScoringSystem("dense", configuration, lambda texts: dense_scorer(texts, embedder))
+
+    def index(texts: Sequence[str]) -> Scorer:
+        vectors = embedder.encode(texts)
+        return lambda query: np.asarray(vectors @ embedder.encode_query([query])[0], np.float64)
+
+    return ScoringSystem("dense", {"embedder": str(embedder.identity)}, index)
 
 
 def bm25_scorer(texts: Sequence[str]) -> Scorer:
@@ -108,16 +112,6 @@ def bm25_scorer(texts: Sequence[str]) -> Scorer:
             return np.full(len(texts), np.nan)
         scores = np.asarray(index.get_scores(words), np.float64)
         return np.where(scores > 0, scores, np.nan)
-
-    return score
-
-
-def dense_scorer(texts: Sequence[str], embedder: EmbeddingModel) -> Scorer:
-    """Embed texts, one vector each, and score by cosine."""
-    vectors = embedder.encode(texts)
-
-    def score(query: str) -> FloatArray:
-        return np.asarray(vectors @ embedder.encode_query([query])[0], np.float64)
 
     return score
 

@@ -117,24 +117,12 @@ def rerank_measures(*, top: int) -> tuple[Measure, ...]:
 _RESAMPLES = 1_000
 
 
-def answerability(own: FloatArray, elsewhere: FloatArray) -> Estimate:
-    """AUROC of the highest probability, each question asked in its own and another conversation.
+def auroc(positive: FloatArray, negative: FloatArray) -> float:
+    """Area under the curve of true against false positives (Hanley and McNeil, 1982).
 
     It is the share of pairs, one question in its own conversation and any question in another one,
     in which the former has the higher value; equal values count as half.
-
-    Args:
-        own: Highest probability in the question's own conversation, shape (questions,).
-        elsewhere: In another conversation, parallel.
-
-    Returns:
-        The value and its 95 % interval.
     """
-    return resampled_estimate(auroc, own, elsewhere, resamples=_RESAMPLES)
-
-
-def auroc(positive: FloatArray, negative: FloatArray) -> float:
-    """Area under the curve of true against false positives (Hanley and McNeil, 1982)."""
     ordered = np.sort(negative)
     below = np.searchsorted(ordered, positive, side="left")
     not_above = np.searchsorted(ordered, positive, side="right")
@@ -590,10 +578,9 @@ def _answerable(judge: Judge, own: Mapping[tuple[str, str], ScoredList]) -> Esti
     elsewhere = judge.candidates.elsewhere
     if not elsewhere:
         return None
-    return answerability(
-        np.array([_highest(own[found.key]) for found in elsewhere]),
-        np.array([_highest(judge.score(found, most=READ)) for found in elsewhere]),
-    )
+    here = np.array([_highest(own[found.key]) for found in elsewhere])
+    there = np.array([_highest(judge.score(found, most=READ)) for found in elsewhere])
+    return resampled_estimate(auroc, here, there, resamples=_RESAMPLES)
 
 
 def _highest(scored: ScoredList) -> float:

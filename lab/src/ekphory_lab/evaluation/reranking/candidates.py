@@ -509,7 +509,8 @@ class Judge:
         passages = self.candidates.read(found, most=most)
         read = score_relevance(reranker, found.asked, passages, seconds=None)
         scores[: len(read)] = read
-        probabilities[: len(read)] = as_probabilities(reranker, read)
+        # If they are no probabilities, a search keeps the first stage's and shows them to nobody.
+        probabilities[: len(read)] = read
         return ScoredList(found, scores, probabilities)
 
     @property
@@ -528,15 +529,6 @@ class Judge:
             texts = [passage.indexed_text for passage in self.pools[pool]]
             self._rerankers[pool] = self.contender.reranker(texts)
         return self._rerankers[pool]
-
-
-def as_probabilities(reranker: RerankingModel, scores: FloatArray) -> FloatArray:
-    """Return the probabilities that were fitted for a reranker, else its scores as they are.
-
-    A search shows the latter to nobody: without a calibration it keeps the first stage's.
-    """
-    fitted = reranker_probabilities(reranker, scores.astype(np.float32))
-    return scores if fitted is None else fitted.astype(np.float64)
 
 
 # Candidates that somebody else found, such as BGE-M3's best hundred: a file of ranked ids.

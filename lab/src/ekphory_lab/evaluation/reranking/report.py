@@ -189,14 +189,6 @@ def _circles(bins: tuple[benchmark.ReliabilityBin, ...]) -> Iterator[str]:
 
 # The benchmark's report as JSON, and as Markdown with its reliability pictures.
 
-_HEADING = """# Rerankers over the same candidates
-
-Made by
-
-    {command}
-
-"""
-
 
 def report_json(report: benchmark.RerankReport) -> dict[str, object]:
     """Return the whole report for JSON."""
@@ -231,7 +223,8 @@ def write_report(report: benchmark.RerankReport, file: Path, *, command: str) ->
         pictures.append(file.with_name(f"{name}.svg"))
         pictures[-1].write_text(reliability_svg(result.reliability, title=title), encoding="utf-8")
         links.append(f"![Reliability of {title}]({pictures[-1].name})\n")
-    heading, end = _HEADING.format(command=command), f"\n## Reliability\n\n{''.join(links)}"
+    heading = f"# Rerankers over the same candidates\n\nMade by\n\n    {command}\n\n"
+    end = f"\n## Reliability\n\n{''.join(links)}"
     tables.write_markdown(file, heading, rerank_tables(report), end)
     return tuple(pictures)
 

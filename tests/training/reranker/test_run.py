@@ -35,7 +35,6 @@ if torch:
         ExampleMaking,
     )
     from ekphory_lab.training.reranker.run import (
-        Listener,
         RerankTargets,
         compare_stages,
         info_nce,
@@ -119,7 +118,8 @@ def run(base, target, *, followed=None, progress=silent, report=silent, **change
         RerankerConfig(**fields),
         MAKING,
         places=RunPlaces(base=base, target=target, followed=followed),
-        listener=Listener(progress=progress, report=report),
+        progress=progress,
+        report=report,
     )
 
 
@@ -297,7 +297,8 @@ def test_both_ways_to_take_the_loss_are_compared_on_the_same_examples(base, tmp_
         RerankerConfig(**CONFIG_FIELDS | {"questions": 16}, held_back=HeldBack(measured=8)),
         MAKING,
         places=RunPlaces(base=base, target=tmp_path),
-        listener=Listener(progress=silent, report=silent),
+        progress=silent,
+        report=silent,
     )
 
     names = ["first stage of retrieval", "joint", "soft labels alone", "sequence"]
@@ -324,7 +325,8 @@ def test_a_refused_run_leaves_no_target(base, tmp_path):
             RerankerConfig(**CONFIG_FIELDS),
             MAKING,
             places=RunPlaces(base=base, target=tmp_path / "run", followed=base),
-            listener=Listener(progress=silent, report=silent),
+            progress=silent,
+            report=silent,
         )
     assert not (tmp_path / "run").exists()
 

@@ -22,7 +22,6 @@ if torch:
         ExampleMaking,
     )
     from ekphory_lab.training.reranker.run import (
-        Listener,
         pair_batches,
         score_batches,
         train_reranker,
@@ -55,7 +54,8 @@ def run(base, target):
         RerankerConfig(**named, **sizes, **rates, held_back=held_back, lora=SHAPE),
         ExampleMaking(folder=target, base=None, base_name="none"),
         places=RunPlaces(base=base, target=target),
-        listener=Listener(progress=silent, report=silent),
+        progress=silent,
+        report=silent,
     )
 
 

@@ -76,7 +76,7 @@ def reranker(
         followed (DIR): A larger reranker's weights, whose scores are followed.
     """
     require_torch()
-    from ekphory_lab.training.reranker.run import Listener, train_reranker
+    from ekphory_lab.training.reranker.run import train_reranker
     from ekphory_lab.training.run_files import RunPlaces
 
     chosen = _config(asked, named.config, questions)
@@ -86,7 +86,8 @@ def reranker(
             chosen,
             making,
             places=RunPlaces(base=asked.base, target=asked.target, followed=followed),
-            listener=Listener(progress=progress, report=_print_development),
+            progress=progress,
+            report=_print_development,
         )
     print_result(output, {"model": model, "steps": chosen.steps}, f"{model}: {chosen.steps} steps")
 
@@ -115,7 +116,8 @@ def compare_stages(
             chosen,
             _making(asked.data, TeacherOptions(), asked.target / ANSWERS_FILE),
             places=RunPlaces(base=asked.base, target=asked.target),
-            listener=run.Listener(progress=progress, report=_print_development),
+            progress=progress,
+            report=_print_development,
         )
     content = {"steps": chosen.steps, "config": chosen.name, "measured": found}
     print_result(output, content, _stages_table(found, chosen))

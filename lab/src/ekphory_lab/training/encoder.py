@@ -33,9 +33,6 @@ from ekphory_lab.training import run_files
 # Where training computes, and in which precision: bfloat16 where the processor has it.
 
 _DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
-_SCALES = {"float16": 2.0**10}
-"""What gradients are multiplied by on their way back, so that small ones are not rounded to 0."""
-
 _CAPABILITIES = ("amx_bf16", "avx512_bf16")
 
 
@@ -56,8 +53,8 @@ def mixed_precision(device: str = "cpu", precision: run_files.Precision = "auto"
 
 
 def gradient_scale(precision: run_files.Precision) -> float:
-    """Return what gradients are multiplied by on their way back through products of 16 bits."""
-    return _SCALES.get(precision, 1.0)
+    """Return what gradients are multiplied by on their way back, or small ones become 0."""
+    return 2.0**10 if precision == "float16" else 1.0
 
 
 def has_bfloat16(device: str = "cpu") -> bool:

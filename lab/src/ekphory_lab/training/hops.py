@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cache, partial
@@ -222,13 +222,11 @@ def learn_hops(found: Found, *, seed: int, embedder: EmbeddingModel) -> FittedFi
         read, errors = _learn_chains(found, evidence.READ_FEATURES, reader)
     said, right = map(np.array, zip(*gated, strict=True))
     follow_from = float(np.quantile(said[right == 0], 1 - _MISTAKEN))
-    gate = _fit_gate(found, words)
-    weights = HopWeights(gate, unread, read, follow=round(follow_from, 4))
+    weights = HopWeights(_fit_gate(found, words), unread, read, follow=round(follow_from, 4))
+    follows = said >= follow_from
     measured = {
-        "gate, questions of several memories that pass": float(
-            (said >= follow_from)[right == 1].mean()
-        ),
-        "gate, questions of one memory that pass": float((said >= follow_from)[right == 0].mean()),
+        "gate, questions of several memories that pass": float(follows[right == 1].mean()),
+        "gate, questions of one memory that pass": float(follows[right == 0].mean()),
         **errors,
         **{f"{name}, unread": error for name, error in unread_errors.items()},
         "questions": float(len(found)),
@@ -259,9 +257,15 @@ def _cross(found: Found, judge: Callable[[Found, Found], Pairs]) -> Pairs:
 
 
 def _gate_half(half: Found, other: Found, *, words: PastWeights) -> Pairs:
-    gate = _fit_gate(half, words)
-    unread = [each for each in other if each.question.source == "conversations"]
-    return [_gate(each, gate) for each in unread]
+    weights = HopWeights(_fit_gate(half, words), ChainWeights({}))
+    return [
+        (
+            evidence.needs_several(each.question.text, each.plain, weights),
+            float(len(each.question.answers) > 1),
+        )
+        for each in other
+        if each.question.source == "conversations"
+    ]
 
 
 def _learn_chains(
@@ -313,7 +317,8 @@ def _curve(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
 def _error(pairs: Sequence[tuple[float, float]]) -> float:
     """Return the error of a curve on every second pair, fitted on the others, both ways."""
     said, right = [], []
-    for learned, other in ((pairs[0::2], pairs[1::2]), (pairs[1::2], pairs[0::2])):
+    halves = pairs[0::2], pairs[1::2]
+    for learned, other in (halves, halves[::-1]):
         slope, intercept = _curve(learned)
         said += [evidence.sigmoid(slope * odds + intercept) for odds, _ in other]
         right += [ok for _, ok in other]
@@ -363,12 +368,6 @@ def _fit_gate(found: Found, words: PastWeights) -> dict[str, float]:
     scale = fitted.pop("words")
     fitted["intercept"] += scale * words.intercept
     return fitted | {name: round(scale * value, 3) for name, value in words.weights.items()}
-
-
-def _gate(each: FoundQuestion, gate: Mapping[str, float]) -> tuple[float, float]:
-    weights = HopWeights(gate, ChainWeights({}))
-    said = evidence.needs_several(each.question.text, each.plain, weights)
-    return said, float(len(each.question.answers) > 1)
 
 
 def _newton(

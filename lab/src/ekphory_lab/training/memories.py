@@ -62,21 +62,11 @@ def draw_age(source: random.Random) -> float:
     return _age_within(source, source.randrange(AGE_BUCKETS))
 
 
-def draw_age_inside(source: random.Random, phrase: TimePhrase) -> float:
-    """Draw an age that the phrase means."""
-    return round(source.uniform(phrase.low, phrase.high), 1)
-
-
 def draw_age_outside(source: random.Random, phrase: TimePhrase) -> float:
     """Draw an age from a bucket that the phrase does not touch."""
     first, last = bucket_of(phrase.low), bucket_of(phrase.high)
     free = [bucket for bucket in range(AGE_BUCKETS) if not first <= bucket <= last]
     return _age_within(source, source.choice(free))
-
-
-def draw_older_age(source: random.Random, days: float) -> float:
-    """Draw an age greater than `days`."""
-    return round(source.uniform(days + 0.1, max(2 * days, days + 30)), 1)
 
 
 def phrase_for(
@@ -579,7 +569,8 @@ def _negation(source: random.Random, answer: Answer) -> GeneratedMemory:
     days_ago = _any_age(source, answer)
     if answer.question.time is None:
         # Were it newer, the answer would be outdated.
-        days_ago = draw_older_age(source, answer.memory.days_ago)
+        newest = answer.memory.days_ago
+        days_ago = round(source.uniform(newest + 0.1, max(2 * newest, newest + 30)), 1)
     return opposite(source, answer.wording).memory(answer.situation, days_ago)
 
 
@@ -621,7 +612,7 @@ def _hearsay(source: random.Random, answer: Answer) -> GeneratedMemory:
 def _any_age(source: random.Random, answer: Answer) -> float:
     time = answer.question.time
     if time is not None and source.random() < _SAME_TIME_SHARE:
-        return draw_age_inside(source, time)
+        return round(source.uniform(time.low, time.high), 1)
     return draw_age(source)
 
 

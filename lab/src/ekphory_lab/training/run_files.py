@@ -96,12 +96,6 @@ def run_manifest(config: RunConfig, *, base: Path, hashes: Mapping[str, str]) ->
     }
 
 
-def write_manifest(manifest: Mapping[str, Any], directory: Path) -> None:
-    """Write `manifest.json`."""
-    path = directory / MANIFEST_FILE
-    path.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
-
-
 def weights_hash(directory: Path) -> str:
     """Hash a directory's weights; of a model in several files the hashes of all."""
     if (directory / _WEIGHTS).is_file():
@@ -138,7 +132,7 @@ def claim_folder(target: Path, manifest: Mapping[str, Any]) -> None:
     """
     path = target / MANIFEST_FILE
     if not path.is_file():
-        write_manifest(manifest, target)
+        path.write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", "utf-8")
         return
     written = json.loads(path.read_text(encoding="utf-8"))
     same = json.loads(json.dumps({name: manifest[name] for name in ("config", "data", "base")}))

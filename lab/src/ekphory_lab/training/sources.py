@@ -77,7 +77,6 @@ def _epochs_of(
 
 # Question groups of the conversations written for training: two people, real dates, real talk.
 
-CONVERSATIONS_SOURCE, EXCHANGES_SOURCE = "conversations", "exchanges"
 _NOBODY = "memory"
 # A search gets an assistant's chats with these names.
 _ROLES = {"User": "user", "Assistant": "assistant"}
@@ -104,8 +103,8 @@ def _said(turn: Row) -> str:
     return turn["text"] if speaker == _NOBODY else f"{speaker}: {turn['text']}"
 
 
-conversation_groups = _epochs_of(partial(_conversation_group, source=CONVERSATIONS_SOURCE))
-exchange_groups = _epochs_of(partial(_conversation_group, source=EXCHANGES_SOURCE))
+conversation_groups = _epochs_of(partial(_conversation_group, source="conversations"))
+exchange_groups = _epochs_of(partial(_conversation_group, source="exchanges"))
 
 
 # Question groups of the documents written for training: two subjects, close neighbours in each.
@@ -113,13 +112,12 @@ exchange_groups = _epochs_of(partial(_conversation_group, source=EXCHANGES_SOURC
 # What is searched is claims, questions and keywords, as people search papers and manuals; they keep
 # what the model knows of documents while conversations are learned.
 
-DOCUMENTS_SOURCE = "documents"
 _SUBJECTS = 2
 _TITLED = 0.7
 
 
 def _document_group(rows: Sequence[Row], random: Random) -> QuestionGroup | None:
-    builder = GroupBuilder(DOCUMENTS_SOURCE)
+    builder = GroupBuilder("documents")
     for document in chain.from_iterable(row["documents"] for row in rows):
         titled = random.random() < _TITLED
         text = f"{document['title']}. {document['text']}" if titled else document["text"]
@@ -137,7 +135,6 @@ document_groups = _epochs_of(_document_group, size=_SUBJECTS)
 # Neighbouring passages of one episode compete. A summary of many turns is left out: it would not
 # say which of them answers.
 
-CRD3_SOURCE = "crd3"
 SUMMARIES_PER_GROUP = 10
 MOST_TURNS = 6
 _MOST_WORDS = 60
@@ -159,7 +156,7 @@ def crd3_groups(rows: Sequence[Row], random: Random) -> Iterator[QuestionGroup]:
 
 
 def _crd3_group(rows: Sequence[Row]) -> QuestionGroup | None:
-    builder = GroupBuilder(CRD3_SOURCE)
+    builder = GroupBuilder("crd3")
     for number, row in enumerate(rows):
         texts = [f"{turn['speaker'].title()}: {turn['text']}" for turn in row["turns"]]
         shown = [shortened(text, _MOST_WORDS) for text in texts]
@@ -195,7 +192,6 @@ def _words(text: str) -> set[str]:
 # a turn says of its speaker, what a turn answers that the other asked, and what a persona's fact
 # says that a turn shows in other words.
 
-PERSONA_SOURCE = "synthetic_persona_chat"
 CHATS_PER_GROUP = 4
 QUESTIONS_PER_GROUP = 36
 _LEAST_SHARED = 0.5
@@ -208,7 +204,7 @@ _STOP_WORDS = frozenset(
 
 def _persona_group(chats: Sequence[Row], random: Random) -> QuestionGroup | None:
     names = two_names(random)
-    builder = GroupBuilder(PERSONA_SOURCE)
+    builder = GroupBuilder("synthetic_persona_chat")
     for chat in chats:
         _add_chat(builder, chat, names, random)
     questions = builder.questions
@@ -279,7 +275,6 @@ def _content(text: str) -> frozenset[str]:
 
 # Question groups of QMSum: questions about a meeting and the spans of turns that answer them.
 
-QMSUM_SOURCE = "qmsum"
 MOST_SPAN = 60
 _PASSAGES = 80
 _QMSUM_LEAST_WORDS = 6
@@ -299,7 +294,7 @@ def _qmsum_group(rows: Sequence[Row], random: Random) -> QuestionGroup | None:
     others = [place for place in usable if place not in wanted]
     chosen = set(random.sample(sorted(wanted), min(_PASSAGES, len(wanted))))
     chosen.update(random.sample(others, min(max(0, _PASSAGES - len(chosen)), len(others))))
-    builder = GroupBuilder(QMSUM_SOURCE)
+    builder = GroupBuilder("qmsum")
     texts = {
         place: f"{row['turns'][place]['speaker']}: {shortened(text, _QMSUM_MOST_WORDS)}"
         for place, text in usable.items()
@@ -440,27 +435,6 @@ _WHERE_WORDS = ("city", "location", "destination", "origin", "area", "station", 
 _COUNT_PREFIX = "number of "
 
 
-def slot_question(kind: str, slot: str, noun: str, random: Random) -> str:
-    """Return a question about one slot, with the places `{user}` and `{assistant}` for names.
-
-    Args:
-        kind: `asked` for what the user informs of, `offered` or `told` for the assistant.
-        slot: The slot's name, with underscores.
-        noun: What the dialogue is about.
-        random: Chooses the wording.
-    """
-    words = slot.replace("_", " ")
-    counted = words.removeprefix(_COUNT_PREFIX)
-    wording = random.choice(_wordings(kind, words))
-    return wording.replace("{slot}", words).replace("{noun}", noun).replace("{counted}", counted)
-
-
-def with_detail(question: str, value: str, random: Random) -> str:
-    """Put a value that the same dialogue names before the question mark."""
-    detail = str(random.choice(_SLOT_QUESTIONS["about"])).format(value).rstrip(",")
-    return question.removesuffix("?") + detail + "?"
-
-
 def _wordings(kind: str, words: str) -> list[str]:
     if kind == "asked":
         if words.startswith(_COUNT_PREFIX):
@@ -479,7 +453,6 @@ def _wordings(kind: str, words: str) -> list[str]:
 # chat of `user` and `assistant`, with questions in the first person, as a user asks their own
 # agent.
 
-SGD_SOURCE = "sgd"
 DIALOGUES_PER_GROUP = 4
 QUESTIONS_PER_DIALOGUE = 7
 _OWN_SHARE = 0.2
@@ -490,7 +463,7 @@ _KINDS = {("user", "INFORM"): "asked", ("system", "OFFER"): "offered", ("system"
 def _sgd_group(dialogues: Sequence[Row], random: Random) -> QuestionGroup | None:
     own = random.random() < _OWN_SHARE
     user, assistant = ("user", "assistant") if own else two_names(random)
-    builder = GroupBuilder(SGD_SOURCE)
+    builder = GroupBuilder("sgd")
     for dialogue in dialogues:
         turns = [
             Turn(user if turn["speaker"] == "user" else assistant, turn["text"])
@@ -521,6 +494,15 @@ def _sgd_questions(
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
+    """A slot and its value.
+
+    Attributes:
+        turn: The place of the turn that names it.
+        kind: `asked` for what the user informs of, `offered` or `told` for the assistant.
+        name: With underscores.
+        value: What it is.
+    """
+
     turn: int
     kind: str
     name: str
@@ -537,14 +519,24 @@ def _slots(dialogue: Row) -> Iterator[_Slot]:
 
 
 def _slot_text(slot: _Slot, slots: Sequence[_Slot], noun: str, random: Random) -> str:
-    question = slot_question(slot.kind, slot.name, noun, random)
+    """Return a question about one slot, with the places `{user}` and `{assistant}` for names.
+
+    It may name a value that the same turn gives of another slot.
+    """
+    words = slot.name.replace("_", " ")
+    counted = words.removeprefix(_COUNT_PREFIX)
+    wording = random.choice(_wordings(slot.kind, words))
+    question = wording.replace("{slot}", words).replace("{noun}", noun)
+    question = question.replace("{counted}", counted)
     others = [
         other.value
         for other in slots
         if other.turn == slot.turn and other.name != slot.name and other.value != slot.value
     ]
     if others and random.random() < _DETAIL_SHARE:
-        return with_detail(question, random.choice(others), random)
+        value = random.choice(others)
+        detail = str(random.choice(_SLOT_QUESTIONS["about"])).format(value).rstrip(",")
+        return question.removesuffix("?") + detail + "?"
     return question
 
 

@@ -136,14 +136,6 @@ OUTLIER_CHANNELS = 32
 _LARGEST = np.float32(127)
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """Scale and zero point of an unsigned 8-bit tensor."""
-
-    scale: np.float32
-    zero: np.uint8
-
-
 class StaticInt8Arithmetic(Arithmetic):
     """Projections in 8-bit integers, word vectors stored in 8 bits with one scale per word."""
 
@@ -175,11 +167,8 @@ class StaticInt8Arithmetic(Arithmetic):
         balance = self._balances.get(activation.site)
         if balance is not None:
             tensor = graph.node("Mul", [tensor, graph.constant(1 / balance)])
-        step = self._step(activation)
-        return graph.node(
-            "QuantizeLinear",
-            [tensor, graph.constant(np.array(step.scale)), graph.constant(np.array(step.zero))],
-        )
+        scale, zero = self._step(activation)
+        return graph.node("QuantizeLinear", [tensor, graph.constant(scale), graph.constant(zero)])
 
     def project(
         self, graph: GraphBuilder, activation: Activation, prepared: str, projection: Projection
@@ -190,15 +179,8 @@ class StaticInt8Arithmetic(Arithmetic):
         if balance is not None:
             weight = weight * balance[:, None]
         rounded, scales = quantise_columns(weight)
-        step = self._step(activation)
-        constants = (
-            rounded,
-            np.array(step.scale),
-            scales,
-            np.array(step.zero),
-            np.zeros(len(scales), np.int8),
-            projection.bias,
-        )
+        scale, zero = self._step(activation)
+        constants = rounded, scale, scales, zero, np.zeros(len(scales), np.int8), projection.bias
         names = [graph.constant(value) for value in constants]
         return graph.node("MatMulIntegerToFloat", [prepared, *names], domain=onnx_graph.MICROSOFT)
 
@@ -208,7 +190,8 @@ class StaticInt8Arithmetic(Arithmetic):
         apart = min(OUTLIER_CHANNELS, channels // 4)
         return [np.sort(part) for part in np.split(ascending, [channels - apart])]
 
-    def _step(self, activation: Activation) -> _Step:
+    def _step(self, activation: Activation) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+        """Return scale and zero point of an unsigned 8-bit tensor."""
         found = self._ranges[activation.site]
         if activation.channels is not None:
             found = found.select(activation.channels)
@@ -218,7 +201,8 @@ class StaticInt8Arithmetic(Arithmetic):
         # 0 must have an exact value: it is what padding and most of Gelu's outputs are near
         low, high = min(float(np.min(found.low)), 0.0), max(float(np.max(found.high)), 0.0)
         scale = max((high - low) / 255.0, 1e-8)
-        return _Step(np.float32(scale), np.uint8(np.clip(np.rint(-low / scale), 0, 255)))
+        zero = np.clip(np.rint(-low / scale), 0, 255)
+        return np.array(scale, np.float32), np.array(zero, np.uint8)
 
 
 def quantise_columns(weight: Array) -> tuple[NDArray[np.int8], Array]:

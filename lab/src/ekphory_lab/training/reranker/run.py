@@ -312,19 +312,7 @@ DEVELOPMENT_FILE = "development.jsonl"
 EARLY_FOLDER = "early"
 """Gets the first layers with a head of their own, where a configuration trains them."""
 Report = Callable[[Development], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
-    """Who is told how the run goes.
-
-    Attributes:
-        progress: Is told what is done, how much of it, and of how much.
-        report: Is told each measurement on held-back questions; the first is the first stage's.
-    """
-
-    progress: Progress
-    report: Report
+"""Is told each measurement on held-back questions; the first is the first stage's."""
 
 
 def train_reranker(
@@ -332,7 +320,8 @@ def train_reranker(
     making: ExampleMaking,
     *,
     places: run_files.RunPlaces,
-    listener: Listener,
+    progress: Progress,
+    report: Report,
 ) -> Path:
     """Train, or go on where a run in the same target stopped.
 
@@ -342,7 +331,8 @@ def train_reranker(
         config: What is trained, and how.
         making: What examples are made with.
         places: Where to read and write.
-        listener: Who is told how it goes.
+        progress: Is told what is done, how much of it, and of how much.
+        report: Is told each measurement.
 
     Returns:
         The trained model's directory.
@@ -362,27 +352,27 @@ def train_reranker(
     manifest = run_files.run_manifest(config, base=places.base, hashes=hashes)
     target.mkdir(parents=True, exist_ok=True)
     run_files.claim_folder(target, manifest)
-    trained, held_back = prepare_examples(config, making, target, progress=listener.progress)
+    trained, held_back = prepare_examples(config, making, target, progress=progress)
     first = restore_checkpoint(state, target)
     measured = held_back[: config.held_back.measured]
     if not first:
         before = [first_stage_scores(example) for example in measured]
-        _report(development(measured, before, step=-1), target, listener)
+        _note(development(measured, before, step=-1), target, report)
     saved = monotonic()
     for step, batch in enumerate(islice(_batches(config, trained), first, None), start=first):
         if step % config.held_back.every_steps == 0 or step == config.second_stage:
-            _measure(state.model, measured, target, listener, step=step)
+            _measure(state.model, measured, target, report, step=step)
         loss = _step(state, batch, config, step=step)
         pairs = sum(len(each.candidates) for each in batch)
         run_files.note_loss(target, step, loss, read={"pairs": pairs})
-        listener.progress("training", step + 1, config.steps)
+        progress("training", step + 1, config.steps)
         if monotonic() - saved > config.checkpoint_seconds:
             write_checkpoint(state, target, done=step + 1)
             saved = monotonic()
     write_checkpoint(state, target, done=config.steps)
     if state.mean.n_averaged:
         state.weights.load_state_dict(state.mean.module.state_dict())
-    _measure(state.model, measured, target, listener, step=config.steps)
+    _measure(state.model, measured, target, report, step=config.steps)
     state.model.save(target / run_files.MODEL_FOLDER)
     if state.early is not None:
         state.early.save(target / EARLY_FOLDER)
@@ -451,7 +441,7 @@ def _measure(
     model: models.PairModel,
     examples: Sequence[RerankExample],
     target: Path,
-    listener: Listener,
+    report: Report,
     *,
     step: int,
 ) -> None:
@@ -460,12 +450,12 @@ def _measure(
     scores = [row[:size] for row, size in zip(table, batches.sizes, strict=True)]
     found = development(examples, scores, step=step)
     loss = round(log_loss(examples, scores), 4)
-    _report(replace(found, log_loss=loss), target, listener)
+    _note(replace(found, log_loss=loss), target, report)
 
 
-def _report(found: Development, target: Path, listener: Listener) -> None:
+def _note(found: Development, target: Path, report: Report) -> None:
     run_files.append_line(target / DEVELOPMENT_FILE, json.dumps(asdict(found)))
-    listener.report(found)
+    report(found)
 
 
 # The two ways to take the loss, on the same examples.
@@ -476,7 +466,8 @@ def compare_stages(
     making: ExampleMaking,
     *,
     places: run_files.RunPlaces,
-    listener: Listener,
+    progress: Progress,
+    report: Report,
 ) -> dict[str, Development]:
     """Train by the joint loss, and by the two stages in sequence; return what each measured last.
 
@@ -487,14 +478,16 @@ def compare_stages(
         InvalidInput, MissingExtra, ModelError: As `train_reranker`.
     """
     found: dict[str, Development] = {}
+    whole = places.target
     for stages in get_args(Stages):
-        chosen, target = replace(config, stages=stages), places.target / stages
+        chosen, target = replace(config, stages=stages), whole / stages
         target.mkdir(parents=True, exist_ok=True)
         for name in EXAMPLE_FILES:
-            made = places.target / get_args(Stages)[0] / name
+            made = whole / get_args(Stages)[0] / name
             if made.is_file() and not (target / name).is_file():
                 shutil.copyfile(made, target / name)
-        train_reranker(chosen, making, places=replace(places, target=target), listener=listener)
+        places = replace(places, target=target)
+        train_reranker(chosen, making, places=places, progress=progress, report=report)
         measured = read_development(target)
         found["first stage of retrieval"] = measured[-1]
         if chosen.second_stage:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
-from itertools import islice
+from itertools import cycle, islice
 from random import Random
 from typing import Any, Literal
 
@@ -248,13 +248,6 @@ class Asked:
     speaker: str | None = None
 
 
-def draw_questions(
-    group: QuestionGroup, passages: Sequence[RerankPassage], random: Random
-) -> list[Asked]:
-    """Return each question of the group once, in one of the forms that fit it."""
-    return [_Asker(group, passages, random).ask(question) for question in group.questions]
-
-
 def speaker_of(text: str) -> str | None:
     """Return the name of up to three words before `: `; None where there is none."""
     name, colon, _ = text.partition(": ")
@@ -263,6 +256,8 @@ def speaker_of(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Asker:
+    """Puts each question of a group in one of the forms that fit it."""
+
     group: QuestionGroup
     passages: Sequence[RerankPassage]
     random: Random
@@ -445,7 +440,8 @@ def group_examples(
         MissingExtra: bm25s is not installed.
     """
     passages = _with_surroundings(group, random)
-    asked = draw_questions(group, passages, random)
+    asker = _Asker(group, passages, random)
+    asked = [asker.ask(question) for question in group.questions]
     decoys = [passage.text for each in asked for passage, _ in each.decoys]
     texts = [*group.passages, *decoys]
     view = first_stage(texts, [each.query.text for each in asked], base)
@@ -664,7 +660,7 @@ class HardCaseText:
 
 
 def hard_case_examples(base: BaseModel, *, seed: int) -> Iterator[RerankExample]:
-    """Return examples without end.
+    """Return examples without end, the three kinds in turn.
 
     Args:
         base: The dense half of the first stage.
@@ -674,16 +670,9 @@ def hard_case_examples(base: BaseModel, *, seed: int) -> Iterator[RerankExample]
         MissingExtra: bm25s is not installed.
     """
     random = Random(f"{seed}:{HARD_CASES_SOURCE}")  # noqa: S311  no secret
-    texts = hard_case_texts(random)
+    texts = (make(random) for make in cycle((causal_reversal, granularity, multi_hop)))
     while True:
         yield from _hard_case_examples(list(islice(texts, _TOGETHER)), base, random)
-
-
-def hard_case_texts(random: Random) -> Iterator[HardCaseText]:
-    """Return questions with what is said, without end, the three kinds in turn."""
-    while True:
-        for make in (causal_reversal, granularity, multi_hop):
-            yield make(random)
 
 
 def causal_reversal(random: Random) -> HardCaseText:

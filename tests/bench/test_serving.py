@@ -2,7 +2,7 @@ import pytest
 
 from ekphory.errors import InvalidInput
 from ekphory.types import to_plain_data
-from ekphory_lab.bench.options import ServingOptions, StoreOptions
+from ekphory_lab.bench.options import ServingOptions, StoreOptions, refuse_nothing
 from ekphory_lab.bench.run import conditions
 from ekphory_lab.bench.serving import run_serving_bench, serving_finding, serving_tables
 
@@ -61,4 +61,4 @@ def test_the_report_compares_the_server_with_the_searches_in_process(report):
 )
 def test_an_option_that_measures_nothing_is_named(changed, message):
     with pytest.raises(InvalidInput, match=message):
-        ServingOptions(**changed).check()
+        refuse_nothing(ServingOptions(**changed))

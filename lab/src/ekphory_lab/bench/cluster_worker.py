@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import time
 from collections import defaultdict
@@ -17,7 +16,7 @@ from ekphory.cluster.shards import make_shards, open_memory
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel, FloatMatrix
 from ekphory.scope import Scope
-from ekphory_lab.bench.measure import Setup, load
+from ekphory_lab.bench.measure import Setup, load, read_field
 from ekphory_lab.bench.worker import Record, milliseconds_since, serve
 
 
@@ -129,10 +128,8 @@ class ClusterWorker:
 
 def resident_bytes() -> int | None:
     """Return the memory that this process holds; None where the system does not tell."""
-    status = Path("/proc/self/statm")
-    if not status.is_file():
-        return None
-    return int(status.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    found = read_field(Path("/proc/self/status"), "VmRSS")
+    return None if found is None else int(found.split()[0]) * 1024
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class StoreOptions:
                 raise InvalidInput(
                     name, getattr(self, name), "tells nothing", f"Give {_FEWEST_ROWS} or more"
                 )
-        _refuse_nothing(self)
+        refuse_nothing(self)
         if min(self.layouts) < 1:
             raise InvalidInput("scopes", self.layouts, "no layout", "Give 1, or 50, or both")
 
@@ -87,10 +87,6 @@ class BenchOptions:
     queries: int = 200
     beside: Literal["lancedb", "nothing"] = "lancedb"
 
-    def check(self) -> None:
-        """Refuse numbers that nothing can be measured with."""
-        _refuse_nothing(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingOptions:
@@ -107,10 +103,6 @@ class ServingOptions:
     seconds: float = 60.0
     threads: int = 4
     workers: int = 1
-
-    def check(self) -> None:
-        """Refuse numbers that nothing can be measured with."""
-        _refuse_nothing(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +135,11 @@ class ClusterOptions:
         if self.n < TURNS * self.projects or self.projects < 2:
             remedy = f"Give 2 projects or more, and {TURNS} memories for each"
             raise InvalidInput("n", self.n, f"is little for {self.projects} projects", remedy)
-        _refuse_nothing(self)
+        refuse_nothing(self)
 
 
-def _refuse_nothing(options: DataclassInstance) -> None:
+def refuse_nothing(options: DataclassInstance) -> None:
+    """Refuse numbers that nothing can be measured with."""
     for name, value in asdict(options).items():
         if isinstance(value, int | float) and name not in ("seed", "delay") and value <= 0:
             raise InvalidInput(name, value, "measures nothing", "Give 1 or more")

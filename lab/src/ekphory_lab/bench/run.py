@@ -17,7 +17,7 @@ from platformdirs import user_cache_path
 
 from ekphory_lab.bench import measure
 from ekphory_lab.bench.generate import BATCH
-from ekphory_lab.bench.options import BenchOptions, StoreOptions, name_embedder
+from ekphory_lab.bench.options import BenchOptions, StoreOptions, name_embedder, refuse_nothing
 from ekphory_lab.evaluation.metrics import Latency
 from ekphory_lab.evaluation.tables import NOTHING, ReportTable, records_table
 
@@ -316,7 +316,7 @@ def run_bench(
         BenchError: A measuring process failed.
     """
     stores.check()
-    asked.check()
+    refuse_nothing(asked)
     began, described = time.perf_counter(), measure.machine()
     sizes: list[measure.SizeReport] = []
     with stores_with_vectors(stores, launch, on_progress) as setups:

@@ -24,7 +24,7 @@ from uvicorn.loops.auto import auto_loop_factory
 
 from ekphory_lab.bench import measure, run
 from ekphory_lab.bench.generate import BATCH, BenchQuery
-from ekphory_lab.bench.options import ServingOptions, StoreOptions
+from ekphory_lab.bench.options import ServingOptions, StoreOptions, refuse_nothing
 from ekphory_lab.evaluation.tables import ReportTable, records_table
 
 # What a load of searches got, as plain values that go to JSON as they are.
@@ -601,7 +601,7 @@ def run_serving_bench(
         BenchError: A measuring process or the server failed.
     """
     stores.check()
-    asked.check()
+    refuse_nothing(asked)
     began, described = time.perf_counter(), measure.machine()
     with run.stores_with_vectors(stores, measure.in_child, on_progress, org=_ORG) as setups:
         layouts = [

@@ -57,10 +57,8 @@ def average_precision(qrels: Qrels, ranking: Ranking) -> float:
 def reciprocal_rank(qrels: Qrels, ranking: Ranking) -> float:
     """One over the rank of the first relevant passage; 0 where there is none."""
     relevant = _relevant(qrels)
-    for rank, passage_id in enumerate(ranking, start=1):
-        if passage_id in relevant:
-            return 1.0 / rank
-    return 0.0
+    ranks = (rank for rank, passage_id in enumerate(ranking, start=1) if passage_id in relevant)
+    return 1.0 / next(ranks, math.inf)
 
 
 def ndcg(qrels: Qrels, ranking: Ranking, *, cutoff: int) -> float:
@@ -359,9 +357,9 @@ def calibration_scores(queries: Sequence[Sequence[tuple[float, bool]]]) -> Calib
     firsts = [ranking[0] for ranking in queries if ranking]
     if not firsts:
         return None
-    said, right = _columns(firsts)
+    said, right = np.array(firsts, np.float64).T
     return CalibrationScores(
-        hits=expected_calibration_error(*_columns(hits)),
+        hits=expected_calibration_error(*np.array(hits, np.float64).T),
         first_hit=best_hit_error(said, right),
         first_said=float(said.mean()),
         first_right=float(right.mean()),
@@ -390,11 +388,6 @@ def best_hit_error(probabilities: FloatArray, right: FloatArray) -> float:
         for each in bins
     ) / len(order)
     return max(0.0, float(gaps[0] - gaps[1:].mean()))
-
-
-def _columns(hits: Sequence[tuple[float, bool]]) -> tuple[FloatArray, FloatArray]:
-    table = np.array(hits, np.float64)
-    return table[:, 0], table[:, 1]
 
 
 def expected_calibration_error(

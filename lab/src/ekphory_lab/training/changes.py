@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from pathlib import Path
 from random import Random
 from typing import Literal, Protocol, TypeVar, get_args
@@ -97,11 +98,9 @@ class Scenario:
 
     def pairs(self) -> Iterator[LabelledPair]:
         """Yield each two statements and how the newer one is related to the older one."""
-        keys = list(self.statements)
-        for place, older in enumerate(keys):
-            for newer in keys[place + 1 :]:
-                pair = StatementPair(self.statements[older], self.statements[newer])
-                yield pair, self.relations.get((older, newer), "unrelated")
+        for older, newer in combinations(self.statements, 2):
+            pair = StatementPair(self.statements[older], self.statements[newer])
+            yield pair, self.relations.get((older, newer), "unrelated")
 
 
 def read_scenarios(folder: Path = CHANGES) -> list[Scenario]:

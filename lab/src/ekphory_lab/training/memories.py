@@ -69,14 +69,6 @@ def draw_age_outside(source: random.Random, phrase: TimePhrase) -> float:
     return _age_within(source, source.choice(free))
 
 
-def phrase_for(
-    source: random.Random, phrases: Sequence[TimePhrase], days: float
-) -> TimePhrase | None:
-    """Draw a phrase that may mean this age; None where none does."""
-    fitting = [phrase for phrase in phrases if phrase.covers(days)]
-    return source.choice(fitting) if fitting else None
-
-
 def _age_within(source: random.Random, bucket: int) -> float:
     low = _LOWEST[bucket] + (0.1 if bucket else 0.0)
     return round(source.uniform(low, _HIGHEST[bucket]), 1)
@@ -426,7 +418,8 @@ def draw_question(source: random.Random, wordings: Templates) -> Question:
     kind = source.choices(kinds, [each.weight for each in kinds])[0]
     aim = _draw_aim(source, kind)
     days_ago = draw_age(source)
-    time = phrase_for(source, wordings.times, days_ago) if _chance(source, _TIMED_SHARE) else None
+    fitting = [phrase for phrase in wordings.times if phrase.covers(days_ago)]
+    time = source.choice(fitting) if _chance(source, _TIMED_SHARE) and fitting else None
     mine = _chance(source, _MINE_SHARE)
     queries = _queries_for(kind, aim, wordings)
     template = _draw_template(source, queries.mine if mine else queries.named, time)

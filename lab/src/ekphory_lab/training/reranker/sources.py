@@ -610,23 +610,18 @@ def _examples(
 
 
 def dated_query(sample: MemorySample, now: datetime) -> RerankQuery:
-    """Put the date that is meant in the place of the sample's words for a time.
+    """Put the date that is meant in the place of the sample's longest words for a time.
 
     It is the widest of year, month and day that holds the answer and no `temporal` negative.
     """
-    words = _words_for_time(sample.query)
+    known = (words for phrase in templates("train").times for words in phrase.words)
+    words = max((each for each in known if f" {each}" in sample.query), key=len, default=None)
     if words is None:
         return RerankQuery(sample.query, now=now)
     at = _at(sample.positive, now)
     others = [_at(each.memory, now) for each in sample.negatives if each.kind == "temporal"]
     named = name_time_apart(at, others) or name_time(at, "day")
     return RerankQuery(sample.query.replace(f" {words}", f" {named.words}"), now=now)
-
-
-def _words_for_time(query: str) -> str | None:
-    """Return the longest words for a time that the query holds; None where it names none."""
-    known = (words for phrase in templates("train").times for words in phrase.words)
-    return max((words for words in known if f" {words}" in query), key=len, default=None)
 
 
 def _passage(memory: GeneratedMemory, now: datetime | None) -> RerankPassage:

@@ -24,19 +24,8 @@ BEGIN, NUMBER = "^", "#"
 """Stand for the beginning of a question, and for any word with a digit."""
 _EVEN = 0.5
 
-
-@dataclass(frozen=True, slots=True)
-class AskedState:
-    """Which state a question asks for.
-
-    Attributes:
-        tense: The `present` one, an earlier one (`past`), the `first` one, or what is `usual`,
-            whatever is so at the moment.
-        past: Probability that it asks for an earlier state, the first one among them.
-    """
-
-    tense: Literal["present", "past", "first", "usual"]
-    past: float
+AskedState = Literal["present", "past", "first", "usual"]
+"""The present state, an earlier one, the first one, or what is usual, whatever is so now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +59,11 @@ def asked_state(text: str) -> AskedState:
     """
     asked = find_questions(text[-MOST_CHARACTERS:])
     cues = find_tenses(asked)
-    is_told = "past" in cues or "first" in cues
-    past = 1.0 if is_told else _read_weights().probability(asked)
     if "first" in cues:
-        return AskedState("first", past)
-    if past > _EVEN:
-        return AskedState("past", past)
-    return AskedState("usual" if "usual" in cues else "present", past)
+        return "first"
+    if "past" in cues or _read_weights().probability(asked) > _EVEN:
+        return "past"
+    return "usual" if "usual" in cues else "present"
 
 
 @cache

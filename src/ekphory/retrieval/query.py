@@ -18,14 +18,7 @@ from itertools import pairwise
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from ekphory.errors import InvalidInput
-from ekphory.retrieval.pipeline import (
-    NO_HINTS,
-    Intent,
-    QueryClass,
-    QueryHints,
-    SearchState,
-    Stage,
-)
+from ekphory.retrieval.pipeline import NO_HINTS, Intent, QueryClass, QueryHints, SearchState, Stage
 from ekphory.time_words.parse import read_time
 from ekphory.time_words.reference import TimeReference
 from ekphory.types import EPOCH

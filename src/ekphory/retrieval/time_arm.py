@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ekphory.retrieval.snapshot import ScopeSnapshot
-from ekphory.store.protocol import NO_THREAD
+from ekphory.store.protocol import NO_THREAD, IntArray, ScoreArray
 from ekphory.time_words.reference import Interval, Sessions, TimeReading, TimeReference
 from ekphory.types import to_microseconds
 
-IntArray = NDArray[np.int64]
-ScoreArray = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 STILL_ONGOING = 30 * 60 * 1_000_000

@@ -221,7 +221,7 @@ class OrderRevisions(Stage):
         probability = candidates.scores["probability"].astype(np.float64)
         for group in groups:
             _move(probability, group, place_of)
-        notes = {"topics": len(groups), "asked": asked.tense}
+        notes = {"topics": len(groups), "asked": asked}
         if state.order == "score":
             found = candidates.scored_by_name("probability", probability.astype(np.float32))
             order = np.lexsort((np.arange(len(found)), -probability))
@@ -320,20 +320,20 @@ class _Spans:
                 self._holding[link.older] = link
             elif link.kind == "excepts":
                 self._over[link.newer] = link
+        self._ended = {**self.superseded, **self._over}
 
     def unwanted(
         self, rows: Sequence[int], asked: AskedState, times: Sequence[tuple[int, int]]
     ) -> dict[int, float]:
         """Return the rows that do not answer, each with how sure that is."""
-        ended = {**self.superseded, **self._over}
         if times:
             meant = [row for row in rows if self._held_in(row, times) and row not in self._wrong]
-        elif asked.tense in ("past", "first"):
-            over = [row for row in rows if row in ended]
+        elif asked in ("past", "first"):
+            over = [row for row in rows if row in self._ended]
             # What may have been true, or is asked for as what was said, where nothing else was.
             unsure = [row for row in over if self._wrong.get(row, 0.0) < 1]
             meant = [row for row in over if row not in self._wrong] or unsure
-            meant = meant[:1] if asked.tense == "first" else meant
+            meant = meant[:1] if asked == "first" else meant
         else:
             return self._not_now(asked) | self._wrong
         if not meant:
@@ -342,12 +342,9 @@ class _Spans:
         return {row: each for row, each in sure.items() if row not in meant}
 
     def _not_now(self, asked: AskedState) -> dict[int, float]:
-        links = {**self.superseded, **self._over}
-        if asked.tense == "usual":
-            # What excepts for the moment is not what holds in general.
-            links |= {link.newer: link for link in self._holding.values()}
-        else:
-            links |= self._holding
+        # What excepts for the moment is not what holds in general.
+        general = {link.newer: link for link in self._holding.values()}
+        links = self._ended | (general if asked == "usual" else self._holding)
         return {row: link.probability for row, link in links.items()}
 
     def _held_in(self, row: int, times: Sequence[tuple[int, int]]) -> bool:
@@ -356,10 +353,8 @@ class _Spans:
         return any(self._at[row] < last and first < end for first, last in times)
 
     def _certainty(self, row: int, meant: Sequence[int]) -> float:
-        ended = {**self.superseded, **self._over}
-        return max(
-            (ended[each].probability for each in (*meant, row) if each in ended), default=0.0
-        )
+        ended = (self._ended[each] for each in (*meant, row) if each in self._ended)
+        return max((link.probability for link in ended), default=0.0)
 
 
 def _asked_times(state: SearchState) -> list[tuple[int, int]]:
@@ -382,21 +377,19 @@ def _asked_times(state: SearchState) -> list[tuple[int, int]]:
 def _move(probability: NDArray[np.float64], group: _Group, place_of: dict[int, int]) -> None:
     """Change the probabilities of one topic's candidates in place."""
     own = probability.copy()
-    for row, sure in group.unwanted.items():
-        heirs = [place_of[heir] for heir in group.heirs[row]]
-        if row not in place_of or not heirs:
-            continue
-        owed = own[place_of[row]] * sure
-        best = max(own[place] for place in heirs)
-        for place in heirs:
-            share = own[place] / best if best > 0 else 1.0
-            probability[place] = max(probability[place], owed * share)
-    for row, sure in group.unwanted.items():
-        heirs = [place_of[heir] for heir in group.heirs[row]]
-        if row in place_of and heirs:
-            place = place_of[row]
-            top = max(probability[heir] for heir in heirs)
-            probability[place] = min(own[place] * (1 - sure), np.nextafter(top, 0))
+    moved = [
+        (place_of[row], [place_of[heir] for heir in group.heirs[row]], sure)
+        for row, sure in group.unwanted.items()
+        if row in place_of and group.heirs[row]
+    ]
+    for place, heirs, sure in moved:
+        best = max(own[heir] for heir in heirs)
+        for heir in heirs:
+            share = own[heir] / best if best > 0 else 1.0
+            probability[heir] = max(probability[heir], own[place] * sure * share)
+    for place, heirs, sure in moved:
+        top = max(probability[heir] for heir in heirs)
+        probability[place] = min(own[place] * (1 - sure), np.nextafter(top, 0))
 
 
 def _exchange(

@@ -432,16 +432,15 @@ def _paragraph_share(snapshot: ScopeSnapshot) -> float:
 
 def read_at_least(pipeline: Pipeline, candidates: int) -> Pipeline:
     """Return a pipeline in which a quick reranker reads so many; the same where it does already."""
-    stages = tuple(_reading_at_least(stage, candidates) for stage in pipeline.stages)
+    stages = tuple(
+        replace(stage, candidates=candidates, seconds=2.0)
+        if isinstance(stage, Rerank) and stage.asks == "quick" and stage.candidates < candidates
+        else stage
+        for stage in pipeline.stages
+    )
     if stages == pipeline.stages:
         return pipeline
     return Pipeline(pipeline.name, stages, summary=pipeline.summary)
-
-
-def _reading_at_least(stage: Stage, candidates: int) -> Stage:
-    if isinstance(stage, Rerank) and stage.asks == "quick" and stage.candidates < candidates:
-        return replace(stage, candidates=candidates, seconds=2.0)
-    return stage
 
 
 def _are_documents(snapshot: ScopeSnapshot) -> bool:

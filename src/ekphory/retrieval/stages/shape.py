@@ -239,8 +239,7 @@ class ExpandParents(Stage):
 
     def run(self, state: SearchState) -> SearchState:
         """Join the parents; parts whose siblings cannot be read stay as they are."""
-        most = self.among_per_hit * state.request.k
-        candidates, records = read_candidates(state, most=most)
+        candidates, records = read_candidates(state, most=self.among_per_hit * state.request.k)
         wanted = sorted({record.parent_id for record in records if record.parent_id})
         if not wanted:
             return replace(state, candidates=candidates, notes={"parents": 0})
@@ -330,8 +329,7 @@ class DropKnown(Stage):
 
     def run(self, state: SearchState) -> SearchState:
         """Drop what is known."""
-        most = self.among_per_hit * state.request.k
-        candidates, records = read_candidates(state, most=most)
+        candidates, records = read_candidates(state, most=self.among_per_hit * state.request.k)
         texts = [record.text for record in records]
         said = already_said(texts, state.request.context, most_shared=self.most_shared)
         kept = [place for place, known in enumerate(said) if not known]
@@ -362,8 +360,7 @@ class FilterInjection(Stage):
 
     def run(self, state: SearchState) -> SearchState:
         """Look at each text and keep the harmless ones."""
-        most = self.among_per_hit * state.request.k
-        candidates, records = read_candidates(state, most=most)
+        candidates, records = read_candidates(state, most=self.among_per_hit * state.request.k)
         found: Counter[str] = Counter()
         kept: list[int] = []
         for place, record in enumerate(records):
@@ -402,8 +399,7 @@ class FitBudget(Stage):
 
     def run(self, state: SearchState) -> SearchState:
         """Keep what fits."""
-        most = self.among_per_hit * state.request.k
-        candidates, records = read_candidates(state, most=most)
+        candidates, records = read_candidates(state, most=self.among_per_hit * state.request.k)
         shown = [
             state.texts.get(int(row), record.text)
             for row, record in zip(candidates.rows, records, strict=False)

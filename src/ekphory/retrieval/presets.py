@@ -16,20 +16,17 @@ from ekphory.types import MEMORY_TYPES
 # Of what is about equally likely the newer comes first; a stronger decay cost quality wherever it
 # was measured, most where facts are updated (docs/ablation.md).
 _NEWER_FIRST = weigh.Decay(floor=0.998)
+_READING = (query.CleanQuery(), query.ClassifyQuery(), query.ReadTime())
+_WEIGHING = (weigh.Weigh(), _NEWER_FIRST, weigh.FavourTime(), weigh.ListTime())
 
 FAST = Pipeline(
     "fast",
     [
-        query.CleanQuery(),
-        query.ClassifyQuery(),
-        query.ReadTime(),
+        *_READING,
         find.SearchTime(),
         find.SearchPools(arms="lexical"),
         find.Fuse(method="lexical", lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=WORD_CURVES),
-        weigh.Weigh(),
-        _NEWER_FIRST,
-        weigh.FavourTime(),
-        weigh.ListTime(),
+        *_WEIGHING,
         rerank.Calibrate(),
         relate.OrderRevisions(),
         shape.Cut(),
@@ -39,16 +36,11 @@ FAST = Pipeline(
 BALANCED = Pipeline(
     "balanced",
     [
-        query.CleanQuery(),
-        query.ClassifyQuery(),
-        query.ReadTime(),
+        *_READING,
         find.SearchTime(),
         find.SearchPools(),
         find.Fuse(),
-        weigh.Weigh(),
-        _NEWER_FIRST,
-        weigh.FavourTime(),
-        weigh.ListTime(),
+        *_WEIGHING,
         rerank.Rerank(
             candidates=10, blend=turns_blend(0.3), boosts="as asked", seconds=0.5, asks="quick"
         ),
@@ -80,16 +72,11 @@ RRF = Pipeline(
 ACCURATE = Pipeline(
     "accurate",
     [
-        query.CleanQuery(),
-        query.ClassifyQuery(),
-        query.ReadTime(),
+        *_READING,
         find.SearchTime(),
         find.SearchPools(depth=400),
         find.Fuse(lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=EVEN_CURVES),
-        weigh.Weigh(),
-        _NEWER_FIRST,
-        weigh.FavourTime(),
-        weigh.ListTime(),
+        *_WEIGHING,
         rerank.Rerank(
             candidates=50,
             blend=turns_blend(0.3),
@@ -110,9 +97,7 @@ ACCURATE = Pipeline(
 MEMORY_SPARK = Pipeline(
     "memory_spark",
     [
-        query.CleanQuery(),
-        query.ClassifyQuery(),
-        query.ReadTime(),
+        *_READING,
         widen.Hyde(),
         widen.ExpandQuery(),
         find.SearchTime(),

@@ -232,6 +232,9 @@ class ChangeDetector:
     Args:
         store, writer, snapshots, ledger: Of the store.
         reader: Gives the model, which is loaded with the first comparison; None compares nothing.
+
+    Attributes:
+        chat: A language model that judges what the reader is not sure of; None asks none.
     """
 
     def __init__(
@@ -248,7 +251,7 @@ class ChangeDetector:
         self._snapshots = snapshots
         self._ledger = ledger
         self._reader = reader
-        self._chat: Chat | None = None
+        self.chat: Chat | None = None
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()
         self._woken_at: float | None = None
@@ -256,10 +259,6 @@ class ChangeDetector:
         self._urgent = False
         self._closing = False
         self._failure: Exception | None = None
-
-    def consult(self, chat: Chat | None) -> None:
-        """Let a language model judge what the reader is not sure of; None asks none."""
-        self._chat = chat
 
     def wake(self) -> None:
         """Look soon at what was written; return at once."""
@@ -446,11 +445,12 @@ class ChangeDetector:
         read = reader.read(list(asked.values()))
         for (numbers, pair), row in zip(asked.items(), read, strict=True):
             verdict, decided_by = judge(row.tolist(), pair, reader), reader.name
-            if verdict is not None and verdict.state == "conflict" and self._chat is not None:
-                verdict, decided_by = self._ask(self._chat, pair, verdict, reader)
+            if verdict is not None and verdict.state == "conflict" and self.chat is not None:
+                verdict, decided_by = self._ask(self.chat, pair, verdict, reader)
             if verdict is not None:
+                until = find_exception_end(pair.newer) if verdict.kind == "excepts" else None
                 told = {"batch": batch, "decided_by": decided_by}
-                decided.append(_make_entry(numbers, pair, verdict, **told))
+                decided.append(make_entry(numbers, pair, verdict, until=until, **told))
         return decided
 
     def _ask(
@@ -505,9 +505,16 @@ def _best(rows: IntArray, scores: ScoreArray, *, most: int, least: float) -> Ite
     return [int(each) for each in rows[scores >= least]]
 
 
-def _make_entry(
-    keys: tuple[int, int], pair: StatementPair, verdict: Verdict, *, decided_by: str, batch: str
+def make_entry(
+    keys: tuple[int, int],
+    pair: StatementPair,
+    verdict: Verdict,
+    *,
+    decided_by: str,
+    batch: str,
+    until: datetime | None = None,
 ) -> LedgerEntry:
+    """Return what the ledger keeps of a decision about two memories, the older first."""
     older, newer = pair.older, pair.newer
     revision = Revision(
         id=revision_id(get_owner(older), keys),
@@ -520,7 +527,6 @@ def _make_entry(
         decided_at=now_utc(),
         state=verdict.state,
     )
-    until = find_exception_end(newer) if verdict.kind == "excepts" else None
     return LedgerEntry(
         revision=revision,
         owner=get_owner(newer),

@@ -162,7 +162,7 @@ class Memory:
         self._recorded = read_recorded()
         self._shared = engine.acquire(path, self._embedder)
         if self._models.chat is not None:
-            self._shared.detector.consult(self._models.chat)
+            self._shared.detector.chat = self._models.chat
 
     @_verb
     def add(  # noqa: PLR0913  a memory's fields

@@ -12,13 +12,14 @@ from typing import get_args
 
 import numpy as np
 
-from ekphory.detect import BY_A_PERSON, CALLER, authority
+from ekphory.detect import BY_A_PERSON, CALLER, Verdict, authority, make_entry
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
 from ekphory.filters.tree import And, Comparison, Field, In
 from ekphory.history import get, history
+from ekphory.models.changes import StatementPair
 from ekphory.scope import OWNER_FIELDS, Scope, get_owner, owned_like
-from ekphory.store.ledger import FOREVER, LedgerEntry, RevisionLinks, revision_id
+from ekphory.store.ledger import FOREVER, LedgerEntry, RevisionLinks
 from ekphory.store.protocol import CURRENT
 from ekphory.types import (
     EPOCH,
@@ -119,7 +120,6 @@ def supersede(
     if older.id == newer.id:
         raise InvalidInput("by", by, "is the same memory", "Name the memory that supersedes it")
     _check_scopes(older, newer)
-    owner = get_owner(older)
     since = newer.at if at is None else to_utc(at, field="at")
 
     def write() -> Revision:
@@ -127,21 +127,11 @@ def supersede(
         keys = _key_of(engine, older), _key_of(engine, newer)
         if kind in SUPERSEDING:
             _check_no_circle(engine, by, keys)
-        revision = Revision(
-            id=revision_id(owner, keys),
-            batch=uuid.uuid4().hex[:16],
-            older=older.id,
-            newer=newer.id,
-            kind=kind,
-            probability=1.0,
-            decided_by=CALLER,
-            decided_at=now_utc(),
-            state="active",
-        )
-        entry = LedgerEntry(revision=revision, owner=owner, pool=older.pool, keys=keys, since=since)
+        pair, verdict = StatementPair(older, newer), Verdict(kind, 1.0, "active")
+        entry = make_entry(keys, pair, verdict, decided_by=CALLER, batch=uuid.uuid4().hex[:16])
         make_ledger(engine)
-        engine.ledger.append([entry])
-        return revision
+        engine.ledger.append([replace(entry, since=since)])
+        return entry.revision
 
     return engine.writer.submit(write).result()
 

@@ -150,23 +150,14 @@ class LancePresence:
 
     def _read(self, condition: str) -> list[Presence]:
         table = self._rows(condition, _COLUMNS)
+        names = ("key", "id", "superseded_by", "fingerprint")
+        columns = [table[name].to_pylist() for name in names]
+        owners = zip(*(table[name].to_pylist() for name in OWNER_FIELDS), strict=True)
+        expiry = lance_rows.microseconds(table["expires_at"], missing=NEVER).tolist()
         return [
-            Presence(
-                key,
-                successor or memory_id,
-                fingerprint,
-                owner,
-                int(expires_at),
-                is_history=successor is not None,
-            )
-            for key, memory_id, successor, fingerprint, owner, expires_at in zip(
-                table["key"].to_pylist(),
-                table["id"].to_pylist(),
-                table["superseded_by"].to_pylist(),
-                table["fingerprint"].to_pylist(),
-                zip(*(table[name].to_pylist() for name in OWNER_FIELDS), strict=True),
-                lance_rows.microseconds(table["expires_at"], missing=NEVER),
-                strict=True,
+            Presence(key, successor or name, fingerprint, owner, until, successor is not None)
+            for key, name, successor, fingerprint, owner, until in zip(
+                *columns, owners, expiry, strict=True
             )
         ]
 

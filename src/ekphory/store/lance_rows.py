@@ -27,13 +27,7 @@ from ekphory.store.protocol import (
     StoredMemory,
     StoreIdentity,
 )
-from ekphory.types import (
-    EPOCH,
-    MemoryRecord,
-    decode_metadata,
-    encode_metadata,
-    to_microseconds,
-)
+from ekphory.types import EPOCH, MemoryRecord, decode_metadata, encode_metadata, to_microseconds
 
 # A whole memory as one JSON text: a hit is read from one column instead of twenty-four.
 

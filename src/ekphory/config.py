@@ -169,25 +169,12 @@ def read_variable(name: str, environment: Mapping[str, str] | None = None) -> st
     return given.get(name, "").strip() or None
 
 
-def read_detects_changes() -> bool:
-    """Return whether new memories are compared with earlier ones: unless it is switched off.
+def read_switch(name: str) -> bool:
+    """Return whether the variable of this name is on, which it is unless it is switched off.
 
     Raises:
-        InvalidInput: `EKPHORY_DETECT_CHANGES` is neither `0` nor `1`.
+        InvalidInput: It is neither `0` nor `1`.
     """
-    return _read_switch("DETECT_CHANGES")
-
-
-def read_keeps_snapshots() -> bool:
-    """Return whether snapshots of large scopes are kept on disk: unless it is switched off.
-
-    Raises:
-        InvalidInput: `EKPHORY_KEEP_SNAPSHOTS` is neither `0` nor `1`.
-    """
-    return _read_switch("KEEP_SNAPSHOTS")
-
-
-def _read_switch(name: str) -> bool:
     name = f"{PREFIX}{name}"
     given = read_variable(name) or "1"
     if given not in ("0", "1"):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ekphory.config import read_detects_changes, read_keeps_snapshots
+from ekphory.config import read_switch
 from ekphory.detect import ChangeDetector
 from ekphory.errors import InvalidInput, StoreError, StoreWarning
 from ekphory.models.changes import BUNDLED, ChangeReader, bundled_change_reader
@@ -189,15 +189,14 @@ def make_engine(uri: str, embedder: EmbeddingModel, lock: FencedLock | None = No
         lock.tables += [store, ledger]
     upkeep = UpkeepState(None if "://" in uri else Path(uri))
     writer = Writer(store, lock or make_lock(uri), upkeep=upkeep)
-    reader = _find_reader()
     kept = None
     # Windows removes nothing that is open, so a purge would have to wait for every reader.
-    if lock is None and "://" not in uri and os.name != "nt" and read_keeps_snapshots():
+    if lock is None and "://" not in uri and os.name != "nt" and read_switch("KEEP_SNAPSHOTS"):
         kept = KeptArrays(Path(uri), table=TABLE_FOLDER)
     embedders = {embedder.identity: embedder}
     snapshots = Snapshots(store, embedders, kept=kept)
     engine = assemble(
-        uri, embedders, snapshots=snapshots, writer=writer, ledger=ledger, reader=reader
+        uri, embedders, snapshots=snapshots, writer=writer, ledger=ledger, reader=_find_reader()
     )
     if "://" not in uri:
         # What a crash left undone; on object storage it would take the lease from a writer.
@@ -222,7 +221,7 @@ def assemble(
 
 
 def _find_reader() -> Callable[[], ChangeReader] | None:
-    is_there = BUNDLED.is_dir() and read_detects_changes()
+    is_there = BUNDLED.is_dir() and read_switch("DETECT_CHANGES")
     return bundled_change_reader if is_there else None
 
 

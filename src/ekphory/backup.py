@@ -99,13 +99,13 @@ def decode_contents(text: bytes, *, where: str) -> Contents:
                 "Upgrade it with: pip install --upgrade ekphory"
             )
         files = tuple(FileEntry(**entry) for entry in listed.pop("files"))
-        contents = Contents(files=files, **listed)
-        usable = all(isinstance(entry.bytes, int) and _is_ours(entry) for entry in files)
+        if not all(isinstance(entry.bytes, int) and _is_ours(entry) for entry in files):
+            raise ValueError("names a file that is none of a store")
+        return Contents(files=files, **listed)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise _damaged(where) from error
-    if not usable:
-        raise _damaged(where)
-    return contents
+        raise StoreError(
+            f"{where}: {CONTENTS_FILE} is damaged. Take another backup of the store."
+        ) from error
 
 
 def _is_ours(entry: FileEntry) -> bool:
@@ -117,10 +117,6 @@ def _is_ours(entry: FileEntry) -> bool:
     inside = path.parts[deeper : deeper + 1] in folders or entry.path == CATALOG_FILE
     plain = ".." not in path.parts and "\\" not in entry.path and ":" not in entry.path
     return inside and plain and _SHA256.fullmatch(entry.sha256) is not None
-
-
-def _damaged(where: str) -> StoreError:
-    return StoreError(f"{where}: {CONTENTS_FILE} is damaged. Take another backup of the store.")
 
 
 # Where backups lie: in a folder, or in one `.tar` file.

@@ -22,6 +22,7 @@ from contextlib import (
     redirect_stdout,
     suppress,
 )
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -207,6 +208,8 @@ class Daemon:
         if request["store"] and request["identity"] != (list(mine) if mine else None):
             return _ALONE
         asked: list[StdioSession] = []
+        context = copy_context()
+        context.run(SESSION_TAKER.set, asked.append)  # `ekphory mcp` gives its session away
         shown = [_Shown(terminal=bool(each)) for each in request["terminal"]]
         with _surroundings(request["folder"], request["variables"]):
             try:
@@ -215,9 +218,8 @@ class Daemon:
                     redirect_stdout(shown[0]),
                     redirect_stderr(shown[1]),
                     _input(request.get("stdin", "")),
-                    _taking_sessions(asked.append),
                 ):
-                    root_command()(args=request["run"], prog_name="ekphory")
+                    context.run(root_command(), args=request["run"], prog_name="ekphory")
                 status = 0
             except SystemExit as end:
                 status = end.code if isinstance(end.code, int) else 1
@@ -271,16 +273,6 @@ def _surroundings(folder: str, variables: Mapping[str, str]) -> Iterator[None]:
         for name, value in before.items():
             _set_variable(name, value)
         os.chdir("/")
-
-
-@contextmanager
-def _taking_sessions(take: Callable[[StdioSession], None]) -> Iterator[None]:
-    """Let `ekphory mcp` in the block give its session away."""
-    token = SESSION_TAKER.set(take)
-    try:
-        yield
-    finally:
-        SESSION_TAKER.reset(token)
 
 
 @contextmanager

@@ -162,13 +162,7 @@ class SearchResult:
         count_tokens: block.CountTokens = block.estimate_tokens,
     ) -> str:
         """Return the hits as text for a model's prompt: the `text` of `prompt_block`."""
-        settings = block.BlockSettings(
-            max_tokens=max_tokens,
-            now=now,
-            recent_messages=recent_messages,
-            injections=injections,
-            count_tokens=count_tokens,
-        )
+        settings = block.BlockSettings(max_tokens, now, recent_messages, injections, count_tokens)
         return self._block(settings).text
 
     def prompt_block(
@@ -201,13 +195,7 @@ class SearchResult:
         Raises:
             InvalidInput: An argument cannot be used.
         """
-        settings = block.BlockSettings(
-            max_tokens=max_tokens,
-            now=now,
-            recent_messages=recent_messages,
-            injections=injections,
-            count_tokens=count_tokens,
-        )
+        settings = block.BlockSettings(max_tokens, now, recent_messages, injections, count_tokens)
         return self._block(settings)
 
     def answer_context(
@@ -225,13 +213,7 @@ class SearchResult:
         what it found, how sure that is, and which memories state it. Without `agent_mode`, and
         where one lookup was enough, it is the same as `to_prompt`.
         """
-        settings = block.BlockSettings(
-            max_tokens=max_tokens,
-            now=now,
-            recent_messages=recent_messages,
-            injections=injections,
-            count_tokens=count_tokens,
-        )
+        settings = block.BlockSettings(max_tokens, now, recent_messages, injections, count_tokens)
         traced = self.retrieval_trace
         notes = () if traced is None else block.format_hop_notes(traced, self.hits)
         return self._block(settings, notes=notes).text
@@ -347,9 +329,8 @@ def _search(
         timezone=question.timezone,
         superseded=question.superseded,
     )
-    resources = _resources(
-        engine, scope, question, models, RememberedRecords(snapshot.records.fetch)
-    )
+    records = RememberedRecords(snapshot.records.fetch)
+    resources = _resources(engine, scope, question, models, records)
     links = engine.links.of(snapshot.columns)
     state = SearchState(request, snapshot, resources, question.query, links=links)
     detail = {}

@@ -219,7 +219,7 @@ NOTHING_LIKELY = "Memories were found, but none that is likely enough to answer.
 NOTHING_SHOWN = "Memories were found, but none is shown."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BlockSettings:
     """How a block is made.
 

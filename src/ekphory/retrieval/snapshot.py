@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -426,9 +427,8 @@ class Snapshots:
         whole = self.store.scan_whole(scope, room=self._budget // 4)
         if whole is not None:
             held = ScopeRecords(self.store, scope, self._records, loaded=whole.records)
-            return self._assemble(
-                scope, held, _build(version, whole.columns), lambda: whole.vectors
-            )
+            parts = _build(version, whole.columns)
+            return self._assemble(scope, held, parts, lambda: whole.vectors)
         columns = self.store.scan(scope)
         records = self._record_reader(scope, len(columns.key))
         return self._assemble(scope, records, _build(version, columns))
@@ -443,26 +443,17 @@ class Snapshots:
             fresh = current_within(growth.memories, scope)
             if isinstance(held.records, ScopeRecords):
                 held.records.note(fresh)
-            return self._extend(
-                scope,
-                held,
-                columns_of(fresh),
-                growth.version,
-                lambda: vectors_of(fresh, dimension=self.store.identity.embedder.dimension),
-            )
+            dimension = self.store.identity.embedder.dimension
+            read = partial(vectors_of, fresh, dimension=dimension)
+            return self._extend(scope, held, columns_of(fresh), growth.version, read)
         version = self.store.version()
         last = int(held.columns.key[-1]) if len(held) else 0
         added = self.store.scan(scope, after_key=last)
         if len(added.key) and isinstance(held.records, ScopeRecords):
             held.records.note_newer(last)
         if self.store.count(And((scope, CURRENT))) == len(held) + len(added.key):
-            return self._extend(
-                scope,
-                held,
-                added,
-                version,
-                lambda: self._read_vectors(scope, added, after_key=last),
-            )
+            read = partial(self._read_vectors, scope, added, after_key=last)
+            return self._extend(scope, held, added, version, read)
         present = self.store.keys(And((scope, CURRENT)))
         living = np.isin(held.columns.key, present)
         held.records.drop(held.columns.key[~living])
@@ -488,12 +479,9 @@ class Snapshots:
             return self._assemble(scope, held.records, parts)
         found = self._resident(columns, vectors() if self._has_model else _zeros(added))
         bound = held.dense.bound and found.bound and held.dense.bound.followed_by(found.bound)
-        dense = ResidentVectors(
-            _join_blocks((*held.dense.blocks, *found.blocks)),
-            np.concatenate([held.dense.owners, found.owners]),
-            found.discounts,
-            bound,
-        )
+        blocks = _join_blocks((*held.dense.blocks, *found.blocks))
+        owners = np.concatenate([held.dense.owners, found.owners])
+        dense = ResidentVectors(blocks, owners, found.discounts, bound)
         return self._snapshot(parts, dense, held.records)
 
     def _assemble(

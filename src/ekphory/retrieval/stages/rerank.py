@@ -351,22 +351,13 @@ class Rerank(Stage):
             notes["undecided"] = True
         else:
             weight = 1.0 if state.gate is None else state.gate.first_stage_weight
-            ranking = reranked(
-                scored.ranking.astype(np.float64),
-                lift_odds(scores, self._lift_before(scored, state)),
-                blend,
-                gate_weight=weight,
-                boost=boost.astype(np.float64),
-            ).astype(np.float32)
+            first, factors = scored.ranking.astype(np.float64), boost.astype(np.float64)
+            lifted = lift_odds(scores, self._lift_before(scored, state))
+            blended = reranked(first, lifted, blend, gate_weight=weight, boost=factors)
+            ranking = blended.astype(np.float32)
         order = state.order if blend.method == "scores" else "ranks"
-        return replace(
-            state,
-            candidates=scored.ranked(ranking),
-            reader=reranker,
-            notes=notes,
-            degraded=degraded,
-            order=order,
-        )
+        told = replace(state, reader=reranker, notes=notes, degraded=degraded)
+        return replace(told, candidates=scored.ranked(ranking), order=order)
 
     def _blend(self, state: SearchState) -> Blend:
         reranker = state.resources.reranker

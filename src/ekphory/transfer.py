@@ -236,7 +236,11 @@ class _Versions:
 
 
 class _Part:
-    """One state of one store, and what was decided on its memories."""
+    """One state of one store, and what was decided on its memories.
+
+    Decisions come with the row of their memory that was written later, earlier, or both. An export
+    has them with the later one: where that is read, both are there.
+    """
 
     def __init__(
         self,
@@ -246,7 +250,10 @@ class _Part:
         sides: Sequence[Callable[[int, int], int]] = (max,),
     ) -> None:
         self.state = state
-        self._decided = _by_memory(ledger, sides)
+        self._decided: dict[int, list[LedgerEntry]] = {}
+        for entry in ledger.read().entries.values():
+            for side in sides:
+                self._decided.setdefault(side(*entry.keys), []).append(entry)
 
     def read_memories(self, where: Filter, rows: IntArray) -> Iterator[dict[str, Any]]:
         """Read memories, each before its earlier versions."""
@@ -301,20 +308,6 @@ class _Export:
         self._stream.write(line)
         self._bytes += len(line)
         return line
-
-
-def _by_memory(
-    ledger: Ledger, sides: Sequence[Callable[[int, int], int]]
-) -> dict[int, list[LedgerEntry]]:
-    """Return decisions by the row of their memory that was written later, earlier, or both.
-
-    An export has them with the later one: where that is read, both are there.
-    """
-    found: dict[int, list[LedgerEntry]] = {}
-    for entry in ledger.read().entries.values():
-        for side in sides:
-            found.setdefault(side(*entry.keys), []).append(entry)
-    return found
 
 
 def revision_content(entry: LedgerEntry) -> dict[str, Any]:

@@ -86,7 +86,14 @@ class LancePresence:
             names: Ids and fingerprints to look for.
             version: Number of the table's version that is read.
         """
-        ids, fingerprints = self._possible(names, version)
+        ids, fingerprints = names
+        with self._guard:
+            self._reads += 1
+            if self._reads > _READS_BEFORE_LOADING:
+                if self._version != version:
+                    self._catch_up()
+                    self._version = version
+                ids, fingerprints = self._known.possible(ids), self._known.possible(fingerprints)
         named = [
             to_lance_sql(And((CURRENT, In(Field("id"), tuple(chunk))))) for chunk in _chunks(ids)
         ]
@@ -125,19 +132,6 @@ class LancePresence:
                 return list(ids)
             return self._known.possible(ids)
 
-    def _possible(
-        self, names: tuple[Sequence[str], Sequence[str]], version: int
-    ) -> tuple[list[str], list[str]]:
-        ids, fingerprints = names
-        with self._guard:
-            self._reads += 1
-            if self._reads <= _READS_BEFORE_LOADING:
-                return list(ids), list(fingerprints)
-            if self._version != version:
-                self._catch_up()
-                self._version = version
-            return self._known.possible(ids), self._known.possible(fingerprints)
-
     def _catch_up(self) -> None:
         condition = f"passage = 0 AND key > {self._last_key}"
         names = ["id", "supersedes", "fingerprint"]
@@ -162,6 +156,6 @@ class LancePresence:
         ]
 
 
-def _chunks(names: list[str]) -> Iterator[list[str]]:
+def _chunks(names: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(names), _NAMES_A_QUERY):
         yield names[start : start + _NAMES_A_QUERY]

@@ -211,14 +211,11 @@ class Daemon:
         context = copy_context()
         context.run(SESSION_TAKER.set, asked.append)  # `ekphory mcp` gives its session away
         shown = [_Shown(terminal=bool(each)) for each in request["terminal"]]
-        with _surroundings(request["folder"], request["variables"]):
+        text = request.get("stdin", "")
+        with _surroundings(request["folder"], request["variables"], text):
             try:
                 self._keep_open(store)
-                with (
-                    redirect_stdout(shown[0]),
-                    redirect_stderr(shown[1]),
-                    _input(request.get("stdin", "")),
-                ):
+                with redirect_stdout(shown[0]), redirect_stderr(shown[1]):
                     context.run(root_command(), args=request["run"], prog_name="ekphory")
                 status = 0
             except SystemExit as end:
@@ -261,9 +258,10 @@ class Daemon:
 
 
 @contextmanager
-def _surroundings(folder: str, variables: Mapping[str, str]) -> Iterator[None]:
-    """Run the block in the caller's folder, with the caller's variables."""
+def _surroundings(folder: str, variables: Mapping[str, str], text: str) -> Iterator[None]:
+    """Run the block in the caller's folder, with the caller's variables and standard input."""
     before = {name: os.environ.get(name) for name in resident.PASSED_ON}
+    stdin, sys.stdin = sys.stdin, io.StringIO(text)
     try:
         for name in resident.PASSED_ON:
             _set_variable(name, variables.get(name))
@@ -272,17 +270,8 @@ def _surroundings(folder: str, variables: Mapping[str, str]) -> Iterator[None]:
     finally:
         for name, value in before.items():
             _set_variable(name, value)
+        sys.stdin = stdin
         os.chdir("/")
-
-
-@contextmanager
-def _input(text: str) -> Iterator[None]:
-    """Let the block read a text from standard input."""
-    before, sys.stdin = sys.stdin, io.StringIO(text)
-    try:
-        yield
-    finally:
-        sys.stdin = before
 
 
 def _set_variable(name: str, value: str | None) -> None:

@@ -124,23 +124,16 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
         InvalidInput: A calibration is named and no reranker that it could be of.
     """
     given = os.environ if environment is None else environment
-    values = {
-        setting.name: value
-        for setting in fields(Settings)
-        if (value := given.get(PREFIX + setting.name.upper(), "")).strip()
-    }
-    values = {
-        name: value.replace("\\n", "\n") if name.endswith("_prefix") else value.strip()
-        for name, value in values.items()
-    }
-    settings = Settings(**{"store": default_store()} | values)
+    values = {"store": default_store()}
+    for name in (setting.name for setting in fields(Settings)):
+        if (value := given.get(PREFIX + name.upper(), "")).strip():
+            is_prefix = name.endswith("_prefix")
+            values[name] = value.replace("\\n", "\n") if is_prefix else value.strip()
+    settings = Settings(**values)
     if settings.reranker_calibration is not None and settings.reranker is None:
-        raise InvalidInput(
-            "EKPHORY_RERANKER_CALIBRATION",
-            settings.reranker_calibration,
-            "names a calibration and no reranker",
-            "Name the reranker in EKPHORY_RERANKER",
-        )
+        name, problem = f"{PREFIX}RERANKER_CALIBRATION", "names a calibration and no reranker"
+        remedy = "Name the reranker in EKPHORY_RERANKER"
+        raise InvalidInput(name, settings.reranker_calibration, problem, remedy)
     return settings
 
 

@@ -150,12 +150,8 @@ def _replace(
             return None
         version_id = _free_version_id(engine, before)
         # Hidden together with its successor, when that expires.
-        history = replace(
-            before,
-            id=version_id,
-            superseded_by=before.id,
-            expires_at=prepared.draft.record.expires_at,
-        )
+        until = prepared.draft.record.expires_at
+        history = replace(before, id=version_id, superseded_by=before.id, expires_at=until)
         (matching,) = match_store(engine, [prepared])
         successor = to_stored(matching, first_key(after=version))
         record = replace(successor.record, supersedes=version_id)

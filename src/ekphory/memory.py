@@ -319,13 +319,9 @@ class Memory:
         """
         if not isinstance(fix, str) or not fix.strip():
             raise InvalidInput("fix", fix, "is empty", "Say how it is put right")
-        report = self.add(
-            f"{what}\nFix: {fix}",
-            pool="shared_mistakes" if shared else "agent_mistakes",
-            type="procedural",
-            metadata={"class": "mistake"},
-        )
-        return report.ids[0]
+        text, pool = f"{what}\nFix: {fix}", "shared_mistakes" if shared else "agent_mistakes"
+        metadata = {"class": "mistake"}
+        return self.add(text, pool=pool, type="procedural", metadata=metadata).ids[0]
 
     @_verb
     def add_rule(self, text: str) -> str:

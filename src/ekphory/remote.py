@@ -179,13 +179,9 @@ class RemoteMemory:
         for batch in _cut_batches(records, failed):
             found = self._call(verb, {**given, "records": [record for _, record in batch]})
             failed += [replace(each, index=batch[each.index][0]) for each in found.failed]
-            total = WriteReport(
-                total.added + found.added,
-                total.skipped + found.skipped,
-                failed,
-                total.ids + found.ids,
-                total.sampled + found.sampled,
-            )
+            added, skipped = total.added + found.added, total.skipped + found.skipped
+            ids, sampled = total.ids + found.ids, total.sampled + found.sampled
+            total = WriteReport(added, skipped, failed, ids, sampled)
             if on_progress is not None:
                 on_progress(replace(total, failed=list(failed)))
         failed.sort(key=lambda each: each.index)

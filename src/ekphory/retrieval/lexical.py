@@ -123,12 +123,9 @@ class Postings:
         distinct, counts = np.unique(pairs, return_counts=True)
         keys = (distinct >> np.uint64(32)).astype(np.uint32)
         vocabulary, starts = np.unique(keys, return_index=True)
-        return cls(
-            vocabulary,
-            np.append(starts, len(keys)).astype(np.int64),
-            (distinct & np.uint64(0xFFFFFFFF)).astype(np.int32),
-            np.minimum(counts, 65535).astype(np.uint16),
-        )
+        bounds = np.append(starts, len(keys)).astype(np.int64)
+        holders = (distinct & np.uint64(0xFFFFFFFF)).astype(np.int32)
+        return cls(vocabulary, bounds, holders, np.minimum(counts, 65535).astype(np.uint16))
 
     def of(self, term: np.uint32) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
         """Return the rows that hold `term`, and how often each does."""

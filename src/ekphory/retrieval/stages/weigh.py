@@ -266,9 +266,8 @@ class Weigh(Stage):
         factors: dict[str, ScoreArray] = {}
         if self.origin_weights is not None:
             candidates, records = read_candidates(state)
-            factors["origin"] = self._bounded(
-                [self.origin_weights.of(record) for record in records]
-            )
+            weights = [self.origin_weights.of(record) for record in records]
+            factors["origin"] = self._bounded(weights)
         rows = candidates.rows
         factors["pool"] = by_pool[snapshot.pool_codes[rows]]
         importance = snapshot.columns.importance[rows]

@@ -261,23 +261,6 @@ EMPTY = Candidates(NO_ROWS, np.empty(0, np.float32), {})
 
 
 @dataclass(frozen=True, slots=True)
-class QueryVariants:
-    """What else is searched than the query's own text.
-
-    Attributes:
-        texts: Other wordings of the query; both arms search them too.
-        vector: What the dense arm searches in place of the query's own embedding, shape
-            (dimension,), of length 1; None for that embedding.
-    """
-
-    texts: tuple[str, ...] = ()
-    vector: ScoreArray | None = None
-
-
-NO_VARIANTS = QueryVariants()
-
-
-@dataclass(frozen=True, slots=True)
 class SearchState:
     """The state between two stages.
 
@@ -289,7 +272,9 @@ class SearchState:
         query_class: What kind of query it is; None where no stage has said so.
         reading: What the query says about time; None where no stage has read it.
         timed: The rows in the times that it names; None where no stage has looked for them.
-        variants: Further wordings of the query.
+        wordings: Other wordings of the query; both arms search them too.
+        vector: What the dense arm searches in place of the query's own embedding, shape
+            (dimension,), of length 1; None for that embedding.
         candidates: What was found so far.
         gate: Whether the reranker is worth its time; None where no stage has said so.
         reader: The reranker that has read some of the candidates; None where none has.
@@ -307,7 +292,8 @@ class SearchState:
     query_class: QueryClass | None = None
     reading: TimeReading | None = None
     timed: TimedRows | None = None
-    variants: QueryVariants = NO_VARIANTS
+    wordings: tuple[str, ...] = ()
+    vector: ScoreArray | None = None
     candidates: Candidates = EMPTY
     gate: GateDecision | None = None
     reader: RerankingModel | None = None

@@ -11,7 +11,7 @@ from tests.store.store_contract import contract_record
 
 from ekphory.retrieval.calibration import Calibration, FusionCalibration
 from ekphory.retrieval.fusion import LexicalWeight
-from ekphory.retrieval.pipeline import QueryClass, QueryVariants
+from ekphory.retrieval.pipeline import QueryClass
 from ekphory.retrieval.snapshot import Neighbours
 from ekphory.retrieval.stages.find import Fuse, LexicalScores, SearchPools, WordingScores
 from ekphory.testing import HashEmbedder
@@ -73,8 +73,7 @@ def test_one_arm_alone_gives_its_scores_alone_and_the_newest_where_words_find_to
 def test_both_arms_search_every_wording_and_a_row_counts_by_the_best():
     state = state_of(*records("the tram to work", "a ladder"), query="commute")
     plain = SearchPools().run(state).candidates
-    variants = QueryVariants(texts=("tram work",))
-    found = SearchPools().run(replace(state, variants=variants)).candidates
+    found = SearchPools().run(replace(state, wordings=("tram work",))).candidates
     for name in ("cosine", "lexical", "bm25"):
         assert found.scores[name][0] > plain.scores[name][plain.rows.tolist().index(0)]
     assert found.rows.tolist() == [0, 1]
@@ -83,7 +82,7 @@ def test_both_arms_search_every_wording_and_a_row_counts_by_the_best():
 def test_a_vector_of_its_own_stands_for_the_query_in_the_dense_arm():
     state = state_of(*records("the tram to work", "a ladder"), query="ladder")
     vector = HashEmbedder().encode(["the tram to work window 0"])[0]
-    found = SearchPools().run(replace(state, variants=QueryVariants(vector=vector))).candidates
+    found = SearchPools().run(replace(state, vector=vector)).candidates
     assert found.scores["cosine"][0] == pytest.approx(1.0, abs=1e-6)
     assert found.rows.tolist()[0] == 0
     assert found.scores["lexical"][1] > 0

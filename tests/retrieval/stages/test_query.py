@@ -93,16 +93,16 @@ def embedded(text):
 def test_the_search_is_between_document_and_query_or_by_the_document_alone():
     # The document may replace the query.
     found = Hyde(use="replace").run(state(DOCUMENT))
-    assert found.variants.vector.tolist() == embedded(DOCUMENT).tolist()
+    assert found.vector.tolist() == embedded(DOCUMENT).tolist()
     assert found.notes == {"use": "replace", "model": "scripted-chat"}
     # By default the search is between document and query.
     between = embedded(DOCUMENT) + embedded(QUERY)
-    vector = Hyde().run(state(DOCUMENT)).variants.vector
+    vector = Hyde().run(state(DOCUMENT)).vector
     assert vector.tolist() == pytest.approx((between / np.linalg.norm(between)).tolist(), abs=1e-6)
     assert float(np.linalg.norm(vector)) == pytest.approx(1.0, abs=1e-6)
     # Junk is asked for again.
     found = Hyde(use="replace").run(state("I cannot.", DOCUMENT))
-    assert found.variants.vector is not None
+    assert found.vector is not None
     assert len(found.resources.chat.asked) == 2
 
 
@@ -117,12 +117,12 @@ def test_without_a_document_the_query_is_searched_plainly_and_the_stage_is_degra
     answers, reason
 ):
     found = Hyde().run(state(*answers))
-    assert (found.variants.vector, found.degraded) == (None, reason)
+    assert (found.vector, found.degraded) == (None, reason)
 
 
 def test_other_wordings_are_searched_too():
     found = ExpandQuery().run(state("1. staging key rotation\n2. rotation day of the key"))
-    assert found.variants.texts == ("staging key rotation", "rotation day of the key")
+    assert found.wordings == ("staging key rotation", "rotation day of the key")
     assert found.notes == {"wordings": 2, "model": "scripted-chat"}
 
 
@@ -135,7 +135,7 @@ def test_other_wordings_are_searched_too():
 )
 def test_without_a_wording_the_query_alone_is_searched_and_the_stage_is_degraded(answer, reason):
     found = ExpandQuery().run(state(answer))
-    assert (found.variants.texts, found.degraded) == ((), reason)
+    assert (found.wordings, found.degraded) == ((), reason)
 
 
 @pytest.mark.parametrize("stage", [Hyde(), ExpandQuery()])

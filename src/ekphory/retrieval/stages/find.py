@@ -114,8 +114,7 @@ def dense_scores(searches: Sequence[DenseSearch], also: IntArray) -> DenseScores
 
     Where an index finds the rows, a row counts by the vectors that it was found with.
     """
-    first, *others = (DenseScores(*search(also)) for search in searches)
-    return reduce(_better, others, first)
+    return reduce(_better, (DenseScores(*search(also)) for search in searches))
 
 
 def best_in_each_pool(
@@ -284,9 +283,10 @@ class SearchPools(Stage):
         degraded = self._explain_words_alone(state)
         depths = self._depths(state)
         searches = self._begun(state, depths)
-        lexical = self._lexical(state)
+        lexical: LexicalScores | None = None
         by_words = NO_ROWS
-        if lexical is not None:
+        if self.arms != "dense":
+            lexical = lexical_scores(state.snapshot, (state.text, *state.wordings))
             word_depths = _word_depths(state, depths)
             by_words = _union(
                 lexical.best_in_each_pool(state.snapshot, among, depths=word_depths)
@@ -330,11 +330,6 @@ class SearchPools(Stage):
         depths = np.array([own[name] * k if name in own else usual for name in names])
         return np.ceil(depths * depth_factor(state.query_class)).astype(np.int64)
 
-    def _lexical(self, state: SearchState) -> LexicalScores | None:
-        if self.arms == "dense":
-            return None
-        return lexical_scores(state.snapshot, (state.text, *state.variants.texts))
-
     def _begun(self, state: SearchState, depths: IntArray) -> list[DenseSearch]:
         if self.arms == "lexical" or not state.snapshot.has_vectors:
             return []
@@ -353,11 +348,11 @@ def _word_depths(state: SearchState, depths: IntArray) -> IntArray:
 
 
 def _query_vectors(state: SearchState) -> list[ScoreArray]:
-    embed, variants = state.resources.embedder.encode_query, state.variants
-    if variants.vector is None:
-        return list(np.asarray(embed([state.text, *variants.texts]), np.float32))
-    others = embed(variants.texts) if variants.texts else ()
-    return [variants.vector, *(np.asarray(other, np.float32) for other in others)]
+    embed = state.resources.embedder.encode_query
+    if state.vector is None:
+        return list(np.asarray(embed([state.text, *state.wordings]), np.float32))
+    others = embed(state.wordings) if state.wordings else ()
+    return [state.vector, *(np.asarray(other, np.float32) for other in others)]
 
 
 def _areas(state: SearchState) -> list[NDArray[np.bool_]]:

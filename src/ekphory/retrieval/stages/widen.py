@@ -140,8 +140,7 @@ class Hyde(Stage):
         if self.use == "average":
             vector = vector + np.asarray(embedder.encode_query([state.text])[0], np.float32)
             vector /= max(float(np.linalg.norm(vector)), 1e-12)
-        variants = replace(state.variants, vector=vector)
-        return replace(state, variants=variants, notes={"use": self.use, "model": chat.name})
+        return replace(state, vector=vector, notes={"use": self.use, "model": chat.name})
 
     def _document(self, chat: Chat, query: str) -> str | None:
         prompt = ChatMessage("system", _DOCUMENT_INSTRUCTION), ChatMessage("user", query)
@@ -182,5 +181,4 @@ class ExpandQuery(Stage):
         found = read_wordings(answer, query=state.text, count=self.wordings)
         if not found:
             return replace(state, degraded=f"{chat.name} gave no usable wording")
-        variants = replace(state.variants, texts=found)
-        return replace(state, variants=variants, notes={"wordings": len(found), "model": chat.name})
+        return replace(state, wordings=found, notes={"wordings": len(found), "model": chat.name})

@@ -11,7 +11,7 @@ import tomllib
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from importlib.resources import files
 from itertools import pairwise
@@ -266,15 +266,13 @@ class CleanedQuery:
     kept_as_given: bool = False
 
 
-@dataclass(slots=True)
-class _Tally:
-    removed: dict[str, Removal] = field(default_factory=dict)
+_Removed = dict[str, Removal]
 
-    def add(self, name: str, characters: int) -> None:
-        if characters == 0:
-            return
-        before = self.removed.get(name, Removal(0, 0))
-        self.removed[name] = Removal(before.count + 1, before.characters + characters)
+
+def _count_removed(removed: _Removed, name: str, characters: int) -> None:
+    if characters:
+        before = removed.get(name, Removal(0, 0))
+        removed[name] = Removal(before.count + 1, before.characters + characters)
 
 
 def clean_query(text: str, *, longest: int = LONGEST) -> CleanedQuery:
@@ -298,16 +296,16 @@ def clean_query(text: str, *, longest: int = LONGEST) -> CleanedQuery:
 
 
 def _reduce(text: str, longest: int) -> CleanedQuery:
-    tally = _Tally()
+    removed: _Removed = {}
     before, after = None, text[-READ_PER_KEPT * longest :]
-    tally.add(OVERLONG, len(text) - len(after))
+    _count_removed(removed, OVERLONG, len(text) - len(after))
     # From the second round on at most `longest` characters, fewer each time.
     while after != before:
         before = after
-        folded = _fold(_remove_wrapping(before, tally))
+        folded = _fold(_remove_wrapping(before, removed))
         after = _take_end(folded, longest)
-        tally.add(OVERLONG, len(folded) - len(after))
-    return CleanedQuery(after, tally.removed)
+        _count_removed(removed, OVERLONG, len(folded) - len(after))
+    return CleanedQuery(after, removed)
 
 
 def _fold(text: str) -> str:
@@ -318,18 +316,18 @@ def _take_end(folded: str, longest: int) -> str:
     return folded[-longest:].lstrip()
 
 
-def _remove_wrapping(text: str, tally: _Tally) -> str:
-    without_blocks = _remove_blocks(text.replace("\r\n", "\n").replace("\r", "\n"), tally)
+def _remove_wrapping(text: str, removed: _Removed) -> str:
+    without_blocks = _remove_blocks(text.replace("\r\n", "\n").replace("\r", "\n"), removed)
 
-    def removed(queue: re.Match[str]) -> str:
-        tally.add("task queue", len(queue[0]))
+    def take_out(queue: re.Match[str]) -> str:
+        _count_removed(removed, "task queue", len(queue[0]))
         return ""
 
-    without_queues = _TASK_QUEUE.sub(removed, without_blocks)
-    return "\n".join(_remove_marks(line, tally) for line in without_queues.split("\n"))
+    without_queues = _TASK_QUEUE.sub(take_out, without_blocks)
+    return "\n".join(_remove_marks(line, removed) for line in without_queues.split("\n"))
 
 
-def _remove_blocks(text: str, tally: _Tally) -> str:
+def _remove_blocks(text: str, removed: _Removed) -> str:
     pieces: list[str] = []
     unclosed: set[re.Pattern[str]] = set()
     kept_from = position = 0
@@ -345,22 +343,22 @@ def _remove_blocks(text: str, tally: _Tally) -> str:
         if block.name is not None:
             # A space keeps what stood before and after apart.
             pieces += [text[kept_from:start], " "]
-            tally.add(block.name, position - start)
+            _count_removed(removed, block.name, position - start)
             kept_from = position
     return "".join([*pieces, text[kept_from:]])
 
 
-def _remove_marks(line: str, tally: _Tally) -> str:
+def _remove_marks(line: str, removed: _Removed) -> str:
     rest = line.strip()
     position = 0
     while mark := _mark_at(rest, position):
         name, end = mark
-        tally.add(name, end - position)
+        _count_removed(removed, name, end - position)
         position = end
     rest = rest[position:]
     for name, pattern in _LINES:
         if pattern.fullmatch(rest):
-            tally.add(name, len(rest))
+            _count_removed(removed, name, len(rest))
             return ""
     return rest
 

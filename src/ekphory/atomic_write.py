@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
 
 @contextmanager
@@ -33,6 +34,12 @@ def atomic_rename(part: Path, place: Path) -> None:
     # Windows opens no folder, and needs not.
     with suppress(OSError):
         _sync(place.parent)
+
+
+def sync_file(stream: IO[Any]) -> None:
+    """Bring what was written to the disk."""
+    stream.flush()
+    os.fsync(stream.fileno())
 
 
 def _sync(folder: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import re
 import shutil
 import tarfile
@@ -18,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol
 
 from ekphory import __version__, legacy, resident
-from ekphory.atomic_write import write_aside
+from ekphory.atomic_write import sync_file, write_aside
 from ekphory.catalog.database import copy_catalog
 from ekphory.errors import InvalidInput, StoreError
 from ekphory.filters.tree import Not
@@ -143,8 +142,7 @@ def _write_to_folder(folder: Path, path: str, _size: int, content: Reads) -> Non
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("wb") as stream:
         shutil.copyfileobj(content, stream, _COPIED_BYTES)
-        stream.flush()
-        os.fsync(stream.fileno())
+        sync_file(stream)
 
 
 def _write_to_archive(archive: tarfile.TarFile, path: str, size: int, content: Reads) -> None:
@@ -183,8 +181,7 @@ def _make_sink(target: Path) -> Iterator[Sink]:
             part.chmod(0o600)
             with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
                 yield partial(_write_to_archive, archive)
-            stream.flush()
-            os.fsync(stream.fileno())
+            sync_file(stream)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from typing import IO, Any, get_args
 import numpy as np
 
 from ekphory import __version__, legacy, write
-from ekphory.atomic_write import write_aside
+from ekphory.atomic_write import sync_file, write_aside
 from ekphory.detect import CALLER
 from ekphory.engine import Engine
 from ekphory.errors import EkphoryError, InvalidInput
@@ -175,8 +175,7 @@ def fill_file(target: Path, fill: Callable[[IO[bytes]], ExportReport]) -> Export
         raise InvalidInput("target", str(target), problem, "Name such a file")
     with write_aside(target) as part, open(part, "xb", opener=_open_for_owner) as stream:
         report = fill(stream)
-        stream.flush()
-        os.fsync(stream.fileno())
+        sync_file(stream)
     return replace(report, target=target)
 
 

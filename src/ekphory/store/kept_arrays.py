@@ -18,12 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ekphory import __version__
+from ekphory.atomic_write import sync_file
 from ekphory.errors import StoreError
 from ekphory.store.lance_table import find_manifest
 from ekphory.store.writer import DirectoryLock
@@ -137,7 +138,7 @@ class KeptArrays:
             told = {"subject": subject, "commit": commit, "arrays": list(arrays)}
             with (part / _FACTS).open("w", encoding="utf-8") as stream:
                 json.dump(told, stream)
-                _sync(stream)
+                sync_file(stream)
             with self._lock.held():
                 if not part.is_dir():
                     return False
@@ -212,9 +213,4 @@ def _save(path: Path, parts: Sequence[Array]) -> None:
         np.lib.format.write_array_header_2_0(stream, header)
         for part in parts:
             stream.write(np.ascontiguousarray(part, kind).data)
-        _sync(stream)
-
-
-def _sync(stream: IO[Any]) -> None:
-    stream.flush()
-    os.fsync(stream.fileno())
+        sync_file(stream)

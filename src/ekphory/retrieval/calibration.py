@@ -187,9 +187,8 @@ class LexicalCurve:
     def probabilities(self, scores: NDArray[np.float32], *, evidence: float) -> NDArray[np.float32]:
         """Probabilities in [0, 1], parallel to `scores`."""
         shares = np.log(np.maximum(scores.astype(np.float64), 0) + SMALLEST_SHARE)
-        return logistic(
-            self.slope * shares + self.weight * evidence_amount(evidence) + self.intercept
-        )
+        by_evidence = self.weight * evidence_amount(evidence)
+        return logistic(self.slope * shares + by_evidence + self.intercept)
 
 
 Curve = TypeVar("Curve", Calibration, LexicalCurve)

@@ -441,14 +441,10 @@ def _check(name: str, stages: Sequence[Stage]) -> None:
             problem = f"in pipeline {name!r} stage {earlier.number} stands before {later.number}"
             remedy = "Put them into the canonical order"
             raise InvalidInput("stages", f"{earlier.name}, {later.name}", problem, remedy)
-        missing = later.needs - given
+        missing = sorted(later.needs - given)
         if missing:
-            raise InvalidInput(
-                "stages",
-                later.name,
-                f"in pipeline {name!r} it needs {sorted(missing)}, which nothing before it gives",
-                "Add a stage that gives it",
-            )
+            problem = f"in pipeline {name!r} it needs {missing}, which nothing before it gives"
+            raise InvalidInput("stages", later.name, problem, "Add a stage that gives it")
         given |= later.gives
 
 

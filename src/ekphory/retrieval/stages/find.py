@@ -103,10 +103,9 @@ class DenseScores:
 
 def lexical_scores(snapshot: ScopeSnapshot, texts: Sequence[str]) -> LexicalScores:
     """Score every row by each of the wordings."""
+    neighbours = snapshot.neighbours
     found = (snapshot.lexical.scores(query_terms(text)) for text in texts)
-    return LexicalScores(
-        tuple(WordingScores(bm25, bound, snapshot.neighbours) for bm25, bound in found)
-    )
+    return LexicalScores(tuple(WordingScores(*scores, neighbours) for scores in found))
 
 
 def dense_scores(searches: Sequence[DenseSearch], also: IntArray) -> DenseScores:

@@ -119,9 +119,8 @@ class MergePools(Stage):
         merged = ordered.take(np.sort(first))
         counts = np.bincount(snapshot.pool_codes[merged.rows], minlength=len(snapshot.pool_names))
         named = zip(snapshot.pool_names.tolist(), counts.tolist(), strict=True)
-        return replace(
-            state, candidates=merged, notes={pool: count for pool, count in named if count}
-        )
+        notes = {pool: count for pool, count in named if count}
+        return replace(state, candidates=merged, notes=notes)
 
 
 # Stage 7: near-identical passages of one source count once.
@@ -463,6 +462,5 @@ class Normalise(Stage):
     def run(self, state: SearchState) -> SearchState:
         """Scale the ranking."""
         candidates = state.candidates
-        return replace(
-            state, candidates=candidates.ranked(candidates.ranking / candidates.ranking[0])
-        )
+        scaled = candidates.ranked(candidates.ranking / candidates.ranking[0])
+        return replace(state, candidates=scaled)

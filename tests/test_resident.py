@@ -154,6 +154,23 @@ def test_another_version_runs_alone(running):
     assert resident.ask(request, seconds=10) == {"alone": True}
 
 
+def test_a_command_whose_folder_is_gone_runs_alone(running, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("EKPHORY_")]:
+        monkeypatch.delenv(name)
+    request = {
+        "run": ["--version"],
+        "version": running.status()["version"],
+        "settings": resident.hash_settings(),
+        "store": "",
+        "variables": {},
+        "terminal": [False, False],
+    }
+    there = resident.ask({**request, "folder": str(running.path)}, seconds=10)
+    assert there["status"] == 0
+    gone = resident.ask({**request, "folder": str(running.path / "gone")}, seconds=10)
+    assert gone == {"alone": True}
+
+
 def test_the_callers_scope_holds(running):
     running.add("Bruno likes tea", EKPHORY_PROJECT="bruno")
     assert running.search("who likes tea?", EKPHORY_PROJECT="bruno") == ["Bruno likes tea"]

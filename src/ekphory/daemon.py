@@ -13,7 +13,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import (
     ExitStack,
     contextmanager,
@@ -212,18 +212,15 @@ class Daemon:
         context.run(SESSION_TAKER.set, asked.append)  # `ekphory mcp` gives its session away
         shown = [_Shown(terminal=bool(each)) for each in request["terminal"]]
         text = request.get("stdin", "")
-        with _surroundings(request["folder"], request["variables"], text):
-            try:
+        try:
+            with _surroundings(request["folder"], request["variables"], text):
                 self._keep_open(store)
                 with redirect_stdout(shown[0]), redirect_stderr(shown[1]):
-                    context.run(root_command(), args=request["run"], prog_name="ekphory")
-                status = 0
-            except SystemExit as end:
-                status = end.code if isinstance(end.code, int) else 1
-            except (OSError, EkphoryError):
-                return _ALONE  # the folder is gone, or a file cannot be opened from here
-            if asked:
-                return self._begin_session(asked[0], store, connection)
+                    status = context.run(_execute, request["run"])
+                if asked:
+                    return self._begin_session(asked[0], store, connection)
+        except (OSError, EkphoryError):
+            return _ALONE  # the folder is gone, or a file cannot be opened from here
         return {"status": status, "out": shown[0].getvalue(), "err": shown[1].getvalue()}
 
     def _keep_open(self, store: str) -> None:
@@ -255,6 +252,15 @@ class Daemon:
         for session, memories in self._sessions.values():
             if session.settings.store == store:
                 memories.release()
+
+
+def _execute(command: Sequence[str]) -> int:
+    """Run a command line; return its exit status."""
+    try:
+        root_command()(args=command, prog_name="ekphory")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    return 0
 
 
 @contextmanager

@@ -450,12 +450,25 @@ def _check(name: str, stages: Sequence[Stage]) -> None:
 
 # A pipeline in words: which of the fifteen stages it has, what each does, with which settings.
 
-_STAGE_NAMES = (
-    *("clean query", "hyde", "multi-query", "search pools", "fuse", "merge pools", "source dedup"),
-    *("weigh", "decay", "normalise", "reranker gate", "rerank", "diversify", "expand parents"),
-    "context, safety, budget, cut",
+CANONICAL_STAGES: Mapping[int, str] = MappingProxyType(
+    {
+        1: "clean query",
+        2: "hyde",
+        3: "multi-query",
+        4: "search pools",
+        5: "fuse",
+        6: "merge pools",
+        7: "source dedup",
+        8: "weigh",
+        9: "decay",
+        10: "normalise",
+        11: "reranker gate",
+        12: "rerank",
+        13: "diversify",
+        14: "expand parents",
+        15: "context, safety, budget, cut",
+    }
 )
-CANONICAL_STAGES: Mapping[int, str] = MappingProxyType(dict(enumerate(_STAGE_NAMES, start=1)))
 """The fifteen stages in the order of Memory-Spark's paper and code."""
 
 

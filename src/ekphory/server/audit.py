@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from hashlib import sha256
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -107,11 +108,7 @@ class AuditFile(RotatingFileHandler):
         raise
 
     def _open(self) -> Any:  # noqa: ANN401  as logging has it
-        return open(self.baseFilename, "a", encoding="utf-8", opener=_open_for_owner)
-
-
-def _open_for_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+        return open(self.baseFilename, "a", encoding="utf-8", opener=partial(os.open, mode=0o600))
 
 
 class HeldAnswer:

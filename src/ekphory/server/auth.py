@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 
-from ekphory.catalog.access_keys import AccessKey, AccessKeys, Rights
+from ekphory.catalog.access_keys import AccessKeys, Rights
 from ekphory.catalog.database import NotPermitted
 from ekphory.legacy import KEY_PREFIXES
 from ekphory.scope import Scope as MemoryScope
@@ -41,11 +41,6 @@ class Caller:
     org: str | None = None
     project: str | None = None
     rights: Rights = "admin"
-
-    @classmethod
-    def with_key(cls, key: AccessKey) -> Caller:
-        """Return the caller that a key stands for."""
-        return cls(key.id, key.org, key.project, key.rights)
 
     def may(self, needed: Rights) -> bool:
         """Whether this much is allowed anywhere at all."""
@@ -150,7 +145,7 @@ class Gate:
             key = self._keys.recognise(text)
             if key is None:
                 raise HTTPException(401, "This key is not known or revoked.", _CHALLENGE)
-            return Caller.with_key(key)
+            return Caller(key.id, key.org, key.project, key.rights)
         if self._needs_key:
             raise HTTPException(401, "This needs a key: Authorization: Bearer ek_… .", _CHALLENGE)
         if not self._is_local_page(scope):

@@ -12,9 +12,14 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from ekphory.catalog.database import AlreadyThere, NotPermitted, NotThere
-from ekphory.errors import EkphoryError, InvalidInput, MemoryNotFound, ServiceError
+from ekphory.errors import EkphoryError, InvalidInput, MemoryNotFound
 from ekphory.remote import VERBS_PATH
 from ekphory.service.handles import NotConfigured
+
+
+class TooLarge(EkphoryError):
+    """A request asks for more at a time than is allowed."""
+
 
 STATUSES: tuple[tuple[type[EkphoryError], HTTPStatus], ...] = (
     (NotThere, HTTPStatus.NOT_FOUND),
@@ -22,7 +27,7 @@ STATUSES: tuple[tuple[type[EkphoryError], HTTPStatus], ...] = (
     (AlreadyThere, HTTPStatus.CONFLICT),
     (NotPermitted, HTTPStatus.FORBIDDEN),
     (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (ServiceError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (EkphoryError, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 """The first class that an error belongs to says how it is answered."""
@@ -46,10 +51,6 @@ _PLAIN_PATHS = frozenset(
         "memory/episodic/long_term/config/get",
     )
 )
-
-
-class TooLarge(EkphoryError):
-    """A request asks for more at a time than is allowed."""
 
 
 def make_error_response(
@@ -102,7 +103,8 @@ def _body(path: str, status: int, message: str, kind: str) -> dict[str, Any]:
 
 
 async def _of_ekphory(request: Request, error: Exception) -> JSONResponse:
-    status, message = _status(error), str(error)
+    status = next(status for kind, status in STATUSES if isinstance(error, kind))
+    message = str(error)
     if status == HTTPStatus.SERVICE_UNAVAILABLE and not isinstance(error, NotConfigured):
         # What went wrong may name paths and addresses, which are not the caller's business.
         request.state.failure = error
@@ -116,12 +118,8 @@ async def _of_ekphory(request: Request, error: Exception) -> JSONResponse:
 
 async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     found = error.errors() if isinstance(error, RequestValidationError) else ()
-    return make_error_response(
-        request.url.path,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        _in_words(found),
-        kind="RequestValidationError",
-    )
+    path, kind = request.url.path, "RequestValidationError"
+    return make_error_response(path, HTTPStatus.UNPROCESSABLE_ENTITY, _in_words(found), kind=kind)
 
 
 async def _of_http(request: Request, error: Exception) -> JSONResponse:
@@ -129,17 +127,9 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
     if status == HTTPStatus.BAD_REQUEST:
         # A body that no parser can read is a bad payload like any other.
         status = HTTPStatus.UNPROCESSABLE_ENTITY
-    message = str(getattr(error, "detail", HTTPStatus(status).phrase))
-    headers = getattr(error, "headers", None)
-    return make_error_response(
-        request.url.path, status, message, kind=HTTPStatus(status).phrase, headers=headers
-    )
-
-
-def _status(error: Exception) -> HTTPStatus:
-    if isinstance(error, TooLarge):
-        return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    return next(status for kind, status in STATUSES if isinstance(error, kind))
+    kind, headers = HTTPStatus(status).phrase, getattr(error, "headers", None)
+    message = str(getattr(error, "detail", kind))
+    return make_error_response(request.url.path, status, message, kind=kind, headers=headers)
 
 
 def _in_words(found: Sequence[Mapping[str, Any]]) -> str:

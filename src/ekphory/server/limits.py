@@ -64,9 +64,9 @@ def _too_large(problem: str) -> _Answer:
 class Refusal(Enum):
     """Why a request is not handed on, and what it is answered."""
 
-    MANY_VALUES = _too_large("The body holds more than {values:,} values.")
-    DEEP = _too_large("The body is nested deeper than {depth:,}.")
-    TOO_LARGE = _too_large("The body is larger than {bytes:,} bytes.")
+    MANY_VALUES = _too_large("The body holds more than {0.values:,} values.")
+    DEEP = _too_large("The body is nested deeper than {0.depth:,}.")
+    TOO_LARGE = _too_large("The body is larger than {0.body_bytes:,} bytes.")
     HALF_CHARACTER = _Answer(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "InvalidInput",
@@ -76,7 +76,7 @@ class Refusal(Enum):
     TOO_SLOW = _Answer(
         HTTPStatus.REQUEST_TIMEOUT,
         "TooSlow",
-        "The body took longer than {seconds:g} s to arrive. Send it again.",
+        "The body took longer than {0.body_seconds:g} s to arrive. Send it again.",
         _CLOSING,
     )
     BUSY = _Answer(
@@ -271,18 +271,9 @@ class LoadLimit:
 
     def _refusal(self, path: str, why: Refusal) -> JSONResponse:
         refused = why.value
-        limits = self._limits
+        message = refused.message.format(self._limits)
         return make_error_response(
-            path,
-            refused.status,
-            refused.message.format(
-                values=limits.values,
-                depth=limits.depth,
-                bytes=limits.body_bytes,
-                seconds=limits.body_seconds,
-            ),
-            kind=refused.kind,
-            headers=refused.headers,
+            path, refused.status, message, kind=refused.kind, headers=refused.headers
         )
 
 

@@ -10,10 +10,9 @@ import tomllib
 import traceback
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from datetime import UTC, datetime
 from functools import partial
-from http import HTTPStatus
 from importlib.resources import files
 from typing import Any
 
@@ -225,15 +224,14 @@ class RequestLog:
             except Exception as error:  # noqa: BLE001  outermost: answered, and logged without its text
                 failure = error
                 if answer.status is None:
-                    defect = make_error_response(
-                        scope["path"],
-                        HTTPStatus.INTERNAL_SERVER_ERROR,
-                        _DEFECT.format(request_id),
-                        kind="InternalError",
-                    )
+                    message = _DEFECT.format(request_id)
+                    defect = make_error_response(scope["path"], 500, message, kind="InternalError")
                     await defect(scope, receive, answer)
             fields = self._note(scope, answer, time.perf_counter() - started, failure)
-            _note_span(span, fields)
+            span.note(**{"http.request.method": fields["method"], "http.route": fields["route"]})
+            span.note(**{"http.response.status_code": fields["status"]})
+            if "exception" in fields:
+                span.fail(fields["exception"]["type"])
 
     def _note(
         self, scope: Scope, answer: _Watched, seconds: float, failure: BaseException | None
@@ -261,13 +259,6 @@ class RequestLog:
         level = logging.ERROR if failure is not None else logging.INFO
         _log.log(level, "request", extra={"fields": fields})
         return fields
-
-
-def _note_span(span: TraceSpan, fields: Mapping[str, Any]) -> None:
-    span.note(**{"http.request.method": fields["method"], "http.route": fields["route"]})
-    span.note(**{"http.response.status_code": fields["status"]})
-    if "exception" in fields:
-        span.fail(fields["exception"]["type"])
 
 
 class _Watched:

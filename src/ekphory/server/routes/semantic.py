@@ -442,18 +442,9 @@ def add_template(request: AddTemplate, session: ToWrite) -> CategoryId:
 def list_templates(request: NamedSetType, session: ToRead) -> Templates:
     """List the templates of a set type."""
     found = session.service.categories.templates(session.place(request), request.set_type_id)
-    return Templates(
-        categories=[
-            TemplateEntry(
-                id=each.id,
-                name=each.name,
-                origin_type="set_type",
-                origin_id=each.set_type_id,
-                inherited=False,
-            )
-            for each in found
-        ]
-    )
+    origin = {"origin_type": "set_type", "origin_id": request.set_type_id}
+    shown = [TemplateEntry(id=each.id, name=each.name, inherited=False, **origin) for each in found]
+    return Templates(categories=shown)
 
 
 @categories_router.post("/tag", status_code=201, responses=NOT_THERE | ALREADY_THERE)

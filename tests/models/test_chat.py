@@ -10,11 +10,11 @@ from tests.services.wire import Reply, running_service, says
 from ekphory.errors import InvalidInput, ServiceError
 from ekphory.http_service import ServiceSettings
 from ekphory.models.chat import (
-    AnswerSchema,
     ChatMessage,
     ChatOptions,
     ChatSettings,
     OpenAIChat,
+    find_breach,
     find_json_object,
     strip_thinking,
 )
@@ -208,7 +208,7 @@ def test_a_url_and_a_model_make_a_chat(wire):
 def test_a_breach_says_where_and_how(answer, breach):
     strings = {"type": "array", "items": {"type": "string"}}
     schema = {"type": "object", "properties": {"queries": strings}, "required": ["queries"]}
-    assert AnswerSchema(schema).breach(answer) == breach
+    assert find_breach(answer, schema) == breach
 
 
 @pytest.mark.parametrize(("text", "kept"), CASES["thoughts"])

@@ -16,12 +16,7 @@ from ekphory.agent.local_chain import Follower, Link, Thread, strip_brackets
 from ekphory.agent.provider import SearchTool, SessionOutcome, tell_thread
 from ekphory.agent.question import QuestionReading, meaning_words, read_question
 from ekphory.agent_trace import BRANCH, BranchStarted, EventLog, HopResolved, Route, RouteChosen
-from ekphory.models.reranker import (
-    TINY_RERANKER,
-    RerankingModel,
-    bundled_name,
-    bundled_reranker,
-)
+from ekphory.models.reranker import TINY_RERANKER, RerankingModel, bundled_name, bundled_reranker
 from ekphory.retrieval.lexical import passage_terms, query_terms
 from ekphory.retrieval.query import is_question
 from ekphory.types import Hit

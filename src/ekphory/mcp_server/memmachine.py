@@ -19,14 +19,7 @@ from ekphory.mcp_server.memory_tools import OWN_TOOLS
 from ekphory.memory import Memory
 from ekphory.prompting.block import escape_attribute, escape_text, fit_token_budget
 from ekphory.scope import Scope
-from ekphory.server.routes.memories import (
-    EpisodicMemory,
-    LongTermMemory,
-    SearchContent,
-    ShortTermMemory,
-    show_episode,
-    show_feature,
-)
+from ekphory.server.routes import memories as wire
 from ekphory.service.episodes import Episode
 from ekphory.service.handles import Place
 from ekphory.service.memory_service import MemoryService
@@ -143,7 +136,7 @@ class FoundMemories(tool.McpAnswer):
     """What was found, in the shape of MemMachine's search."""
 
     status: int = 0
-    content: SearchContent
+    content: wire.SearchContent
 
 
 class _MemMachine:
@@ -166,13 +159,13 @@ class _MemMachine:
         result = replace(result, hits=tuple(hit for hit in result if not is_feature(hit.memory)))
         features += self._search_features(memory.scope, given.query, limit=given.top_k)
         shown = drop_steering_features(features)
-        found = [show_episode(Episode(hit.memory, hit.score), hit.id) for hit in result]
-        episodic = EpisodicMemory(
-            long_term_memory=LongTermMemory(episodes=found),
-            short_term_memory=ShortTermMemory(episodes=[], episode_summary=[""]),
+        found = [wire.show_episode(Episode(hit.memory, hit.score), hit.id) for hit in result]
+        episodic = wire.EpisodicMemory(
+            long_term_memory=wire.LongTermMemory(episodes=found),
+            short_term_memory=wire.ShortTermMemory(episodes=[], episode_summary=[""]),
         )
-        semantic = [show_feature(each, citations=list(each.citations)) for each in shown]
-        content = SearchContent(episodic_memory=episodic, semantic_memory=semantic)
+        semantic = [wire.show_feature(each, citations=list(each.citations)) for each in shown]
+        content = wire.SearchContent(episodic_memory=episodic, semantic_memory=semantic)
         block = result.to_prompt(tool.DEFAULT_TOKENS)
         texts = tool.texts_of(result, block, tool.DEFAULT_TOKENS)
         profile = (feature_block(shown, tool.DEFAULT_TOKENS),) if shown else ()

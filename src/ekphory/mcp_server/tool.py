@@ -27,15 +27,7 @@ from ekphory.service.configuration import read_configuration
 from ekphory.service.handles import Handles
 from ekphory.service.learning import ExtractionSettings, read_learnt
 from ekphory.service.memory_service import MemoryService
-from ekphory.types import (
-    DEFAULT_POOL,
-    Hit,
-    MemoryRecord,
-    MemoryType,
-    Scalar,
-    TimeUse,
-    Trace,
-)
+from ekphory.types import DEFAULT_POOL, Hit, MemoryRecord, MemoryType, Scalar, TimeUse, Trace
 
 _MOST_DECISIONS = 1_000
 """On the memories of one page."""

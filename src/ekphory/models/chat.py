@@ -19,27 +19,10 @@ from ekphory.errors import InvalidInput, ServiceError
 # The schema of an answer.
 
 
-class AnswerSchema:
-    """A JSON schema (draft 2020-12) that answers have to follow."""
-
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        """Check the schema itself.
-
-        Raises:
-            InvalidInput: It cannot be one.
-        """
-        self.schema = dict(schema)
-        try:
-            Draft202012Validator.check_schema(self.schema)
-        except SchemaError as error:
-            problem = f"must be a JSON schema ({error.message})"
-            raise InvalidInput("schema", self.schema, problem, "Correct it") from error
-        self._validator = Draft202012Validator(self.schema)
-
-    def breach(self, answer: object) -> str | None:
-        """Say where an answer breaks the schema and how; None where it follows it."""
-        error = best_match(self._validator.iter_errors(answer))
-        return None if error is None else f"{error.json_path}: {error.message}"
+def find_breach(answer: object, schema: Mapping[str, Any]) -> str | None:
+    """Say where an answer breaks its schema and how; None where it follows it."""
+    error = best_match(Draft202012Validator(schema).iter_errors(answer))
+    return None if error is None else f"{error.json_path}: {error.message}"
 
 
 # The protocol.
@@ -124,7 +107,7 @@ class ChatRequest:
 
     messages: Sequence[ChatMessage]
     options: ChatOptions
-    schema: AnswerSchema | None = None
+    schema: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,14 +132,13 @@ class ChatDialect:
             body["temperature"] = request.options.temperature
         if request.schema is None:
             return body
-        schema = request.schema.schema
         if self.json_format == "json_schema":
-            described = {"name": "answer", "schema": schema, "strict": True}
+            described = {"name": "answer", "schema": request.schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": described}
             return body
         if self.json_format == "json_object":
             body["response_format"] = {"type": "json_object"}
-        return body | {"messages": _with_schema(messages, schema)}
+        return body | {"messages": _with_schema(messages, request.schema)}
 
     def after(
         self, refusal: http_service.ServiceRefusal, request: ChatRequest
@@ -335,13 +317,17 @@ class OpenAIChat:
             InvalidInput: The schema cannot be one.
             ServiceError: As `complete`, or the answer does not follow the schema.
         """
-        wanted = AnswerSchema(schema)
+        wanted = dict(schema)
+        try:
+            Draft202012Validator.check_schema(wanted)
+        except SchemaError as error:
+            problem = f"must be a JSON schema ({error.message})"
+            raise InvalidInput("schema", wanted, problem, "Correct it") from error
         text = self._answer(ChatRequest(messages=messages, options=options, schema=wanted))
         found = find_json_object(text)
         if found is None:
             raise self._refuse_answer("answered no JSON object", text)
-        breach = wanted.breach(found)
-        if breach is not None:
+        if breach := find_breach(found, wanted):
             raise self._refuse_answer("broke the schema of its answer", breach)
         return found
 

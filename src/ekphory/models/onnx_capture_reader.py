@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
 from ekphory.models.captures import (
     ENTITY_KINDS,
@@ -34,7 +33,7 @@ from ekphory.models.captures import (
 )
 from ekphory.models.embedder import Offsets, batch_by_length, replace_lone_surrogates
 from ekphory.models.onnx_change_reader import softmax
-from ekphory.models.onnx_models import TOKENS_PER_RUN, PairTokens, copy_plain, find_special_token
+from ekphory.models.onnx_models import TOKENS_PER_RUN, PairLayout, PairTokens
 from ekphory.models.shared_layers import LOGITS, TAGS, UpperModel
 
 LAYOUT_NAME = "ekphory-capture-1"
@@ -63,10 +62,7 @@ Shares = NDArray[np.float64]
 """Of each token, how much of it is of each tag; shape (tokens, tags)."""
 
 
-OPENING = (
-    DialogueMessage("user", "hi"),
-    DialogueMessage("assistant", "Hello! What are we doing?"),
-)
+OPENING = (DialogueMessage("user", "hi"), DialogueMessage("assistant", "Hello! What are we doing?"))
 """Read before the first message of a dialogue: the model knows few beginnings, and takes what is
 said there for a greeting."""
 
@@ -88,14 +84,8 @@ class Window:
     offsets: Offsets
 
 
-class CaptureLayout:
+class CaptureLayout(PairLayout):
     """Turns messages into tokens. Safe to call from several threads."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        """Take a BERT-like tokenizer, which is copied."""
-        self._tokenizer = copy_plain(tokenizer)
-        self._start = find_special_token(tokenizer, "[CLS]")
-        self._end = find_special_token(tokenizer, "[SEP]")
 
     def windows(self, messages: Sequence[DialogueMessage], *, since: int = 0) -> Iterator[Window]:
         """Tokenise messages, in windows, those before `since` as context alone."""

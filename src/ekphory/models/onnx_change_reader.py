@@ -17,16 +17,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
 from ekphory.models.changes import CHANGE_KINDS, ChangeThresholds, StatementPair
-from ekphory.models.embedder import (
-    find_best_piece,
-    find_best_tokens,
-    list_distinct_words,
-    replace_lone_surrogates,
-)
-from ekphory.models.onnx_models import BatchedRun, PairTokens, copy_plain, find_special_token
+from ekphory.models.embedder import list_distinct_words, replace_lone_surrogates
+from ekphory.models.onnx_models import BatchedRun, PairLayout, PairTokens
 from ekphory.models.shared_layers import LOGITS, UpperModel
 from ekphory.threads import Workers
 from ekphory.types import MemoryRecord, format_date
@@ -37,14 +31,8 @@ LAYOUT_NAME = "ekphory-change-2"
 RECORD_KIND = "change reader"
 
 
-class StatementLayout:
+class StatementLayout(PairLayout):
     """Turns pairs of statements into tokens. Safe to call from several threads."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        """Take a BERT-like tokenizer, which is copied."""
-        self._tokenizer = copy_plain(tokenizer)
-        self._start = find_special_token(tokenizer, "[CLS]")
-        self._end = find_special_token(tokenizer, "[SEP]")
 
     def pairs(self, pairs: Sequence[StatementPair]) -> list[PairTokens]:
         """Tokenise pairs."""
@@ -57,22 +45,11 @@ class StatementLayout:
 
     def _statement(self, record: MemoryRecord, other: MemoryRecord) -> list[int]:
         date = self._ids(f"({format_date(record.at)})")
-        room = MOST_STATEMENT_TOKENS - len(date)
         same = record.index_prefix == other.index_prefix
         text = replace_lone_surrogates(record.text if same else record.indexed_text)
-        ids = self._ids(text) if len(text) <= MOST_STATEMENT_TOKENS * 20 else None
-        if ids is None or len(ids) > room:
-            words = list_distinct_words(replace_lone_surrogates(other.text))
-            piece = find_best_piece(text, words, most_tokens=MOST_STATEMENT_TOKENS)
-            ids = self._ids(piece)
-            if len(ids) > room:
-                offsets = self._tokenizer.encode(piece, add_special_tokens=False).offsets
-                start, end = find_best_tokens(piece, offsets, words, most=room)
-                ids = ids[start:end]
-        return [*ids, *date]
-
-    def _ids(self, text: str) -> list[int]:
-        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        words = list_distinct_words(replace_lone_surrogates(other.text))
+        room = MOST_STATEMENT_TOKENS - len(date)
+        return [*self._best_ids(text, words, most=MOST_STATEMENT_TOKENS, room=room), *date]
 
 
 class OnnxChangeReader:

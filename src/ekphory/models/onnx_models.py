@@ -438,7 +438,36 @@ class PairTokens:
         return len(self.ids)
 
 
-class CrossEncoderLayout:
+class PairLayout:
+    """What all layouts of two texts have in common. Safe to call from several threads."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Take a copy of the tokenizer that neither pads nor cuts, to which "[SEP]" is text.
+
+        Raises:
+            ModelError: It knows no [CLS] or [SEP].
+        """
+        own = self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
+        own.no_padding()
+        own.no_truncation()
+        own.encode_special_tokens = True
+        self._start = find_special_token(own, "[CLS]")
+        self._end = find_special_token(own, "[SEP]")
+
+    def _best_ids(self, text: str, words: frozenset[str], *, most: int, room: int) -> Sequence[int]:
+        """Return the window of at most `room` tokens of a text that holds most of the words."""
+        piece = find_best_piece(text, words, most_tokens=most)
+        ids = self._ids(piece)
+        if len(ids) <= room:
+            return ids
+        offsets = self._tokenizer.encode(piece, add_special_tokens=False).offsets
+        return ids[slice(*find_best_tokens(piece, offsets, words, most=room))]
+
+    def _ids(self, text: str) -> Sequence[int]:
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
+
+
+class CrossEncoderLayout(PairLayout):
     """Turns questions and passages into tokens. Safe to call from several threads.
 
     Attributes:
@@ -455,13 +484,11 @@ class CrossEncoderLayout:
         Raises:
             ModelError: It knows no [CLS] or [SEP].
         """
-        own = self._tokenizer = copy_plain(tokenizer)
+        super().__init__(tokenizer)
         self.name = name
         self._most_before, self._most_after = MOST_NEIGHBOUR_TOKENS[name]
         # A turn is the target of one pair and the neighbour of two others, in search after search.
-        self._kept = lru_cache(_KEPT_TEXTS)(self._tokenised)
-        self._start = find_special_token(own, "[CLS]")
-        self._end = find_special_token(own, "[SEP]")
+        self._kept = lru_cache(_KEPT_TEXTS)(super()._ids)
 
     def query(self, query: RerankQuery) -> QueryTokens:
         """Tokenise the question's side."""
@@ -497,14 +524,8 @@ class CrossEncoderLayout:
     def _target(self, passage: RerankPassage, words: frozenset[str]) -> list[int]:
         date = () if passage.at is None else self._ids(f"({format_date(passage.at)})")
         room = MOST_TARGET_TOKENS - len(date)
-        whole = replace_lone_surrogates(passage.text)
-        text = find_best_piece(whole, words, most_tokens=MOST_TARGET_TOKENS)
-        ids = self._ids(text)
-        if len(ids) > room:
-            offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
-            start, end = find_best_tokens(text, offsets, words, most=room)
-            ids = ids[start:end]
-        return [*ids, *date]
+        text = replace_lone_surrogates(passage.text)
+        return [*self._best_ids(text, words, most=MOST_TARGET_TOKENS, room=room), *date]
 
     def _beginning(self, text: str, most: int) -> list[int]:
         return list(self._ids(replace_lone_surrogates(text[: most * CHARACTERS_PER_TOKEN]))[:most])
@@ -513,20 +534,8 @@ class CrossEncoderLayout:
         ending = replace_lone_surrogates(text[-most * CHARACTERS_PER_TOKEN :])
         return list(self._ids(ending)[-most:])
 
-    def _ids(self, text: str) -> tuple[int, ...]:
-        return self._kept(text) if len(text) <= _LONGEST_KEPT else self._tokenised(text)
-
-    def _tokenised(self, text: str) -> tuple[int, ...]:
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
-
-
-def copy_plain(tokenizer: Tokenizer) -> Tokenizer:
-    """Return a copy that neither pads nor cuts, and to which "[SEP]" in a text is text."""
-    own = Tokenizer.from_str(tokenizer.to_str())
-    own.no_padding()
-    own.no_truncation()
-    own.encode_special_tokens = True
-    return own
+    def _ids(self, text: str) -> Sequence[int]:
+        return self._kept(text) if len(text) <= _LONGEST_KEPT else super()._ids(text)
 
 
 def find_special_token(tokenizer: Tokenizer, token: str) -> int:

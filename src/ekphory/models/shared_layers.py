@@ -17,12 +17,7 @@ from numpy.typing import NDArray
 
 from ekphory.errors import ModelError
 from ekphory.models.embedder import FloatMatrix
-from ekphory.models.model_record import (
-    MODEL_FILE,
-    RECORD_FILE,
-    read_checked,
-    read_reranker_record,
-)
+from ekphory.models.model_record import MODEL_FILE, RECORD_FILE, read_checked, read_reranker_record
 from ekphory.models.onnx_models import (
     OnnxSession,
     PairTokens,

@@ -171,14 +171,11 @@ def _read_response(response: Response) -> ModelTurn:
             refusal = refusals[-1] if refusals else refusal
     if response.incomplete_details is not None:
         refusal = f"cut off: {response.incomplete_details.reason}"
-    usage = response.usage
-    return ModelTurn(
-        text="\n".join(texts),
-        calls=tuple(calls),
-        refusal=refusal,
-        input_tokens=usage.input_tokens if usage else 0,
-        output_tokens=usage.output_tokens if usage else 0,
-    )
+    read, written = 0, 0
+    if (usage := response.usage) is not None:
+        read, written = usage.input_tokens, usage.output_tokens
+    tokens = {"input_tokens": read, "output_tokens": written}
+    return ModelTurn(text="\n".join(texts), calls=tuple(calls), refusal=refusal, **tokens)
 
 
 def _is_ours(item: ResponseFunctionShellToolCall) -> bool:
@@ -299,13 +296,9 @@ def _read_message(message: Message) -> ModelTurn:
         for block in message.content
         if block.type == "tool_use"
     )
-    return ModelTurn(
-        text="\n".join(texts),
-        calls=calls,
-        refusal=_ENDINGS.get(message.stop_reason or ""),
-        input_tokens=message.usage.input_tokens,
-        output_tokens=message.usage.output_tokens,
-    )
+    usage, refusal = message.usage, _ENDINGS.get(message.stop_reason or "")
+    tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    return ModelTurn(text="\n".join(texts), calls=calls, refusal=refusal, **tokens)
 
 
 def _repeat_blocks(message: Message) -> list[dict[str, Any]]:

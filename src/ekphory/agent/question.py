@@ -123,7 +123,6 @@ _LONGEST_NUMBER = 4
 _SEEN = 24
 _NEXT_WORD = re.compile(r" ([a-zà-ÿ]+)")
 _VERB = re.compile(r"ed$|...s$")
-_SPEAKING = frozenset(("i", "i'm", "i've", "i'll", "i'd"))
 _NAMES_NONE = WORDS["never_alone"] | {"on", "in"}
 
 
@@ -226,7 +225,7 @@ class _Scan:
             goes_on = self.style == "question" and not is_first and self._before_capital(word)
             inside = bool(self.run) and written[0].isdigit()
             return len(written) <= _LONGEST_NUMBER and (goes_on or inside)
-        return written[0].isupper() and lower not in _SPEAKING and not self._is_office(word)
+        return written[0].isupper() and lower not in WORDS["speaking"] and not self._is_office(word)
 
     def _only_opens(self, word: re.Match[str]) -> bool:
         """Whether a capital at the beginning of a memory's sentence marks no name."""
@@ -327,20 +326,14 @@ class QuestionReading:
 
 
 _LONE_APOSTROPHE = re.compile(r"^['’](?!s\b)")
-_JOINTS = frozenset({"and", "or"})
-_LINKS = frozenset({"of", "behind"})
-_RELATIVES = frozenset({"that", "which", "who"})
-_DETERMINERS = frozenset("the a an my our your his her its their both".split())
-_FAMILY_SIDES = frozenset({"paternal", "maternal"})
 _MOST_BETWEEN = 3
 _THINGS = WORDS["place_words"] | WORDS["things"]
-_KINDS = _THINGS | frozenset("author director singer actor writer person people".split())
+_KINDS = _THINGS | WORDS["people"]
 _ASKING, _RANKING = WORDS["asking"], WORDS["ranking"]
 
 
-_BOTH = frozenset("both same common alike similar share shared each different difference".split())
-_COMPARING = _BOTH | _RANKING | frozenset({"either", "first", "last", "also"})
-_AGAINST = frozenset({"as", "than", "versus", "vs"})
+_BOTH = WORDS["both"]
+_COMPARING = _BOTH | _RANKING | WORDS["comparing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +417,7 @@ def _relation_after(items: Sequence[Item], start: int) -> int | None:
 
 
 def _with_side(items: Sequence[Item], place: int) -> str:
-    side = items[place - 1].text if place and items[place - 1].text in _FAMILY_SIDES else ""
+    side = items[place - 1].text if place and items[place - 1].text in WORDS["sides"] else ""
     return f"{side} {items[place].text}".strip().lower()
 
 
@@ -435,7 +428,7 @@ def _before_kind(items: Sequence[Item], start: int) -> tuple[int, str]:
         text = items[place - 1].text
         if text in _KINDS and not kind and items[max(place - 2, 0)].text not in ("which", "what"):
             kind = text
-        elif text not in _DETERMINERS and not (text == ":" and kind):
+        elif text not in WORDS["determiners"] and not (text == ":" and kind):
             break
         place -= 1
     return place, kind
@@ -444,20 +437,26 @@ def _before_kind(items: Sequence[Item], start: int) -> tuple[int, str]:
 def _of_chain(items: Sequence[Item], place: int) -> tuple[list[str], int]:
     """Follow "the X of the Y of" to the left; return the relations and the first place."""
     steps: list[str] = []
-    while place > 1 and items[place - 1].text in _LINKS and is_relation(items[place - 2].text):
+    while (
+        place > 1 and items[place - 1].text in WORDS["links"] and is_relation(items[place - 2].text)
+    ):
         steps.append(_with_side(items, place - 2))
         place -= 2 + (" " in steps[-1])
-        while place and items[place - 1].text in _DETERMINERS:
+        while place and items[place - 1].text in WORDS["determiners"]:
             place -= 1
     return steps, place
 
 
 def _clause(items: Sequence[Item], place: int) -> tuple[list[str], int]:
     """Read "the company that published X": the verb is the relation."""
-    if place < 3 or items[place - 2].text not in _RELATIVES or items[place - 3].kind != "word":
+    if (
+        place < 3
+        or items[place - 2].text not in WORDS["relatives"]
+        or items[place - 3].kind != "word"
+    ):
         return [], place
     determiner = place - 4
-    if determiner < 0 or items[determiner].text not in _DETERMINERS:
+    if determiner < 0 or items[determiner].text not in WORDS["determiners"]:
         return [], place
     return [items[place - 1].text], determiner
 
@@ -474,7 +473,7 @@ def _coordinated(items: Sequence[Item], paths: Sequence[_Path]) -> list[_Path]:
             return row
     if len(paths) == 2 and words & (_BOTH | _RANKING):
         between = items[paths[0].last + 1 : paths[1].first]
-        if any(item.text in _AGAINST for item in between):
+        if any(item.text in WORDS["against"] for item in between):
             return list(paths)
     return []
 
@@ -485,9 +484,9 @@ def _longest_row(items: Sequence[Item], paths: Sequence[_Path]) -> list[_Path]:
     row: list[_Path] = []
     for path in paths:
         between = items[row[-1].last + 1 : path.first] if row else ()
-        is_joint = all(item.text in _JOINTS or item.text in ",?!" for item in between)
+        is_joint = all(item.text in WORDS["joints"] or item.text in ",?!" for item in between)
         row = [*row, path] if between and is_joint else [path]
-        joins = any(item.text in _JOINTS for item in items[row[0].last + 1 : path.first])
+        joins = any(item.text in WORDS["joints"] for item in items[row[0].last + 1 : path.first])
         if joins and len(row) > len(best):
             best = row
     return best

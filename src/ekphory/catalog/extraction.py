@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ekphory.catalog.database import Database
+from ekphory.catalog.database import Database, Value
 
 # How large each group of features was when it was last put in order.
 
@@ -101,13 +101,9 @@ class ExtractionQueue:
         They are read from `due` (Unix seconds) on, or from when `let_begin` is called.
         """
         org, project = owner
-        self._database.insert_new(
-            "extraction_jobs",
-            [
-                {"org": org, "project": project, "reach": reach, "episode": episode, "due": due}
-                for episode in episodes
-            ],
-        )
+        shared: dict[str, Value] = {"org": org, "project": project, "reach": reach, "due": due}
+        rows = [{**shared, "episode": episode} for episode in episodes]
+        self._database.insert_new("extraction_jobs", rows)
 
     def let_begin(self, owner: tuple[str, str], *, least: int) -> None:
         """Let a project's episodes be read now, if so many of them have gathered."""

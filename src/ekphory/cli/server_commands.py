@@ -294,21 +294,17 @@ def _serve_http(
     settings: Settings, offered: OfferedTools, address: HttpAddress, output: OutputOptions
 ) -> None:
     try:
-        from ekphory.mcp_server.transports import PATH, HttpOptions, serve_http
+        from ekphory.mcp_server.transports import PATH, serve_http
         from ekphory.server.options import ServerOptions
     except ModuleNotFoundError as error:
         raise MissingExtra("mcp", "ekphory mcp --transport http") from error
-    options = HttpOptions(
-        settings=settings,
-        toolset=offered.tools,
-        server=ServerOptions(
-            store=settings.store,
-            catalog=address.catalog,
-            host=address.host or "127.0.0.1",
-            port=_DEFAULT_PORT if address.port is None else address.port,
-            require_key=address.require_key,
-            origins=tuple(address.cors_origin or ()),
-        ),
+    server = ServerOptions(
+        store=settings.store,
+        catalog=address.catalog,
+        host=address.host or "127.0.0.1",
+        port=_DEFAULT_PORT if address.port is None else address.port,
+        require_key=address.require_key,
+        origins=tuple(address.cors_origin or ()),
     )
 
     def tell(listening: Listening) -> None:
@@ -317,7 +313,7 @@ def _serve_http(
         shown = f"ekphory offers {listening.store} on {url}   stop: Ctrl-C"
         print_result(output, found, shown)
 
-    serve_http(options, on_listening=tell)
+    serve_http(settings, offered.tools, server=server, on_listening=tell)
 
 
 _COLUMNS = ("id", "name", "org", "project", "rights", "created_at", "revoked_at")

@@ -115,9 +115,8 @@ def _recall(memory: Memory, given: Recall) -> tool.Answered:
     result, withheld = tool.drop_steering(found)
     if withheld:
         block = result.answer_context(given.max_tokens)
-    data = Recalled(
-        hits=tool.show_hits(result.hits), abstained=found.abstained, withheld=withheld or None
-    )
+    hits = list(map(tool.show_hit, result))
+    data = Recalled(hits=hits, abstained=found.abstained, withheld=withheld or None)
     return tool.Answered(data, tool.texts_of(result, block, given.max_tokens))
 
 
@@ -240,7 +239,8 @@ def _list(memory: Memory, given: ListMemoriesArguments) -> tool.Answered:
     total = memory.count(filter=given.filter)
     hits = tool.as_current_hits(memory, page)
     result, withheld = tool.drop_steering(SearchResult(hits, Trace("list")))
-    data = Listed(memories=tool.show_listed(result), total=total, withheld=withheld or None)
+    shown = list(map(tool.show_listed, result))
+    data = Listed(memories=shown, total=total, withheld=withheld or None)
     block = result.to_prompt(given.max_tokens)
     return tool.Answered(
         data, (*tool.texts_of(result, block, given.max_tokens), f"{total:,} in all.")
@@ -327,9 +327,10 @@ def _versions(memory: Memory, memory_id: str) -> tool.Answered:
     result, withheld = tool.drop_steering(SearchResult(hits, Trace("history")))
     shown = [
         ToolVersion(
-            **each.model_dump(), current=hit.superseded_by is hit.memory.superseded_by is None
+            **tool.show_listed(hit).model_dump(),
+            current=hit.superseded_by is hit.memory.superseded_by is None,
         )
-        for hit, each in zip(result, tool.show_listed(result), strict=True)
+        for hit in result
     ]
     data = Explained(versions=shown, withheld=withheld or None)
     return tool.Answered(data, (result.to_prompt(tool.DEFAULT_TOKENS), _tell_state(shown)))

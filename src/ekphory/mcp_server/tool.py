@@ -242,20 +242,15 @@ class Withheld(BaseModel):
     reason: Literal["tries to steer a model"] = "tries to steer a model"
 
 
-def show_hits(hits: Iterable[Hit]) -> list[ToolHit]:
-    """Return hits as data."""
-    return [ToolHit(**each.model_dump(), score=hit.score) for hit, each in _with_data(hits)]
+def show_hit(hit: Hit) -> ToolHit:
+    """Return a hit as data."""
+    return ToolHit(**show_listed(hit).model_dump(), score=hit.score)
 
 
-def show_listed(hits: Iterable[Hit]) -> list[ListedMemory]:
-    """Return memories as data, without a score."""
-    return [each for _, each in _with_data(hits)]
-
-
-def _with_data(hits: Iterable[Hit]) -> Iterator[tuple[Hit, ListedMemory]]:
-    for hit in hits:
-        shown = show_memory(hit.memory).model_dump()
-        yield hit, ListedMemory(**shown, superseded_by=hit.superseded_by, since=hit.since)
+def show_listed(hit: Hit) -> ListedMemory:
+    """Return a memory as data, without a score."""
+    shown = show_memory(hit.memory).model_dump()
+    return ListedMemory(**shown, superseded_by=hit.superseded_by, since=hit.since)
 
 
 def show_memory(record: MemoryRecord) -> ToolMemory:

@@ -10,7 +10,6 @@ import socket
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, TextIO, TypeVar, cast
@@ -522,44 +521,40 @@ async def _serve(server: Server[None], streams: tuple[TextIO, TextIO] | None) ->
 PATH = "/mcp"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpOptions:
-    """What is served over HTTP, and how.
+def serve_http(
+    settings: Settings,
+    toolset: Toolset,
+    *,
+    server: ServerOptions,
+    on_listening: Callable[[Listening], None],
+) -> None:
+    """Serve until the process is told to end; on return every acknowledged write is on disk.
 
-    Attributes:
+    Args:
         settings: The store, its models, and the scope that every caller is bound to.
         toolset: Which tools are offered.
         server: Where it listens, who may come in, and how much at a time.
-    """
-
-    settings: Settings
-    toolset: Toolset
-    server: ServerOptions
-
-
-def serve_http(options: HttpOptions, *, on_listening: Callable[[Listening], None]) -> None:
-    """Serve until the process is told to end; on return every acknowledged write is on disk.
+        on_listening: Called once it listens.
 
     Raises:
         NeedsKey: The address can be reached by others, and there is no key.
         InvalidInput: It cannot listen there, or the store cannot be used.
         StoreError: The store or the catalog cannot be opened.
     """
-    serve_application(partial(application_of, options), options.server, on_listening=on_listening)
+    factory = partial(application_of, settings, toolset, server=server)
+    serve_application(factory, server, on_listening=on_listening)
 
 
-def application_of(options: HttpOptions) -> Application:
+def application_of(settings: Settings, toolset: Toolset, *, server: ServerOptions) -> Application:
     """Open the store and make the application over it."""
-    server = options.server
-    memories = Memories(options.settings, catalog=server.catalog)
+    memories = Memories(settings, catalog=server.catalog)
     database = Database(catalog_file(server.store, server.catalog))
 
     def end() -> None:
         memories.close()
         database.close()
 
-    scope = configured_scope(options.settings)
-    calls = Calls(memories, tools_of(options.toolset, memories), scope)
+    calls = Calls(memories, tools_of(toolset, memories), configured_scope(settings))
     protocol = protocol_server(calls, caller_of=_caller_of, on_end=end)
     # Without sessions: each request is let in by its own key, and any process can answer it.
     manager = StreamableHTTPSessionManager(
@@ -585,6 +580,4 @@ def application_of(options: HttpOptions) -> Application:
 
 def _caller_of(context: Context) -> Caller:
     """Return whoever the gate has let in."""
-    request = cast("Request", context.request)
-    caller: Caller = request.scope["state"]["caller"]
-    return caller
+    return cast("Caller", cast("Request", context.request).scope["state"]["caller"])

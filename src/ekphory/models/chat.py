@@ -281,11 +281,9 @@ class OpenAIChat:
         self.usage = ChatUsage()
         self._counting = threading.Lock()
         self._settings = settings
+        place = http_service.complete_url(url, prefix="/v1", operation=_OPERATION)
         self._service = http_service.Service(
-            kind="chat service",
-            url=http_service.complete_url(url, prefix="/v1", operation=_OPERATION),
-            model=settings.model,
-            api_key=settings.api_key,
+            kind="chat service", url=place, model=settings.model, api_key=settings.api_key
         )
         self._transport = http_service.JsonTransport(self._service, settings=settings.service)
         self._dialect = ChatDialect()

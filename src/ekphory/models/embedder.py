@@ -69,6 +69,7 @@ class EmbeddingModel(Protocol):
 
 # A bounded cache of query vectors.
 
+QUERY_CACHE = 1024
 LONGEST_KEY = 2_000
 """Longer texts are not cached, so that the cache's size in bytes is bounded too."""
 
@@ -76,7 +77,7 @@ LONGEST_KEY = 2_000
 class VectorCache:
     """Keeps the vectors of the texts that were asked for last. Safe to use from several threads."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int = QUERY_CACHE) -> None:
         self._capacity = capacity
         self._vectors: dict[str, FloatMatrix] = {}
         self._lock = ForkSafeLock()

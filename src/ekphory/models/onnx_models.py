@@ -246,7 +246,6 @@ def has_vnni(*, processors: Path = _PROCESSORS) -> bool:
 # The embedder.
 
 BUNDLED = "ekphory-small"
-QUERY_CACHE = 1024
 
 
 class OnnxEmbedder:
@@ -282,7 +281,7 @@ class OnnxEmbedder:
         self.late_bound = _load_late_bound(folder, record)
         self._vector = {"embedding" if record.normalise else "pooled": record.dimension}
         self._workers = Workers(threads or count_usable_cores())
-        self._queries = VectorCache(QUERY_CACHE)
+        self._queries = VectorCache()
         self._special_tokens = self._tokenizer.num_special_tokens_to_add(False)
 
     def __repr__(self) -> str:

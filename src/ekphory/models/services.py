@@ -20,7 +20,6 @@ from ekphory.models import embedder, reranker
 BATCH_SIZE = 64
 MAX_TOKENS = 512
 """Window of the model, in tokens that are counted with a margin."""
-QUERY_CACHE = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +71,12 @@ class HttpEmbedder:
             ServiceError: The service cannot be reached or answers nonsense.
         """
         self._settings = settings
+        place = http.complete_url(url, prefix="/v1", operation="/embeddings")
         self._service = http.Service(
-            kind="embedding service",
-            url=http.complete_url(url, prefix="/v1", operation="/embeddings"),
-            model=settings.model,
-            api_key=settings.api_key,
+            kind="embedding service", url=place, model=settings.model, api_key=settings.api_key
         )
         self._transport = http.JsonTransport(self._service, settings=settings.service)
-        self._queries = embedder.VectorCache(QUERY_CACHE)
+        self._queries = embedder.VectorCache()
         dimension = self._request(["dimension"]).shape[1]
         self.identity = embedder.EmbedderIdentity(settings.model, settings.revision, dimension)
 

@@ -342,7 +342,6 @@ def _static_window(tokenizer: Tokenizer) -> tuple[embedder.Tokenise, int]:
 # The embedder.
 
 BATCH_SIZE = 64
-QUERY_CACHE = 1024
 _HASHED_SUFFIXES = frozenset({".safetensors", ".bin", ".json", ".txt", ".model", ".pt"})
 
 
@@ -373,7 +372,7 @@ class TorchEmbedder:
         self.late_bound = None if self._components is None else self._components.late_bound()
         self.offsets, self._room = _read_window(self._model)
         self._lock = threading.Lock()
-        self._queries = embedder.VectorCache(QUERY_CACHE)
+        self._queries = embedder.VectorCache()
         dimension = self._model.encode(["dimension"], show_progress_bar=False).shape[1]
         name, revision = name_model(name_or_path), _find_revision(name_or_path, self._model)
         self.identity = embedder.EmbedderIdentity(name, revision, int(dimension))
@@ -448,10 +447,8 @@ class TorchEmbedder:
         return embedder.split_behind_prefix(text, prefix, room=room, tokenise=tokenise, joint=1)
 
     def _encode(self, encode: Any, texts: Sequence[str]) -> embedder.FloatMatrix:  # noqa: ANN401  torch's
-        return late_bound.normalised(self._content(self._pooled(encode, texts)))
-
-    def _content(self, pooled: embedder.FloatMatrix) -> embedder.FloatMatrix:
-        return pooled if self._components is None else self._components.content(pooled)
+        pooled, parts = self._pooled(encode, texts), self._components
+        return late_bound.normalised(pooled if parts is None else parts.content(pooled))
 
     def _pooled(self, encode: Any, texts: Sequence[str]) -> embedder.FloatMatrix:  # noqa: ANN401  torch's
         if not texts:

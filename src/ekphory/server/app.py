@@ -52,12 +52,9 @@ system_router = APIRouter(tags=["System"])
 @system_router.get("/api/v2/health")
 def health(request: Request) -> dict[str, str]:
     """Say that the server answers, and whether the store's upkeep succeeds."""
-    return {
-        "status": "healthy",
-        "service": "ekphory",
-        "version": __version__,
-        "upkeep": "failing" if request.app.state.service.handles.upkeep_fails() else "healthy",
-    }
+    upkeep = "failing" if request.app.state.service.handles.upkeep_fails() else "healthy"
+    named = {"service": "ekphory", "version": __version__}
+    return {"status": "healthy", **named, "upkeep": upkeep}
 
 
 @system_router.get("/metrics", response_class=Response, responses=REFUSALS)

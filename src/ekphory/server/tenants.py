@@ -136,10 +136,6 @@ class Tenants:
 def _too_much(scope: Scope, org: str, problem: str, *, seconds: int) -> JSONResponse:
     # The log tells whose requests these were.
     scope["state"]["org"] = org
-    return make_error_response(
-        scope["path"],
-        429,
-        f"Organisation {org!r} {problem}. Try again in {seconds} s.",
-        kind="Too Many Requests",
-        headers={"Retry-After": str(seconds)},
-    )
+    message = f"Organisation {org!r} {problem}. Try again in {seconds} s."
+    retry = {"Retry-After": str(seconds)}
+    return make_error_response(scope["path"], 429, message, kind="Too Many Requests", headers=retry)

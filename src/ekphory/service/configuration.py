@@ -91,21 +91,19 @@ def read_configuration(settings: Settings) -> tuple[ServiceModels, dict[str, Any
     """
     document = _read_document(settings)
     for name, paths in _OVERRIDDEN.items():
-        for section, *deeper, key in paths if getattr(settings, name) is not None else ():
-            nested: dict[str, Any] = {key: None}
-            for place in reversed(deeper):
-                nested = {place: nested}
-            document = _merge(document, {section: nested})
+        for path in paths if getattr(settings, name) is not None else ():
+            nested: Any = None
+            for key in reversed(path):
+                nested = {key: nested}
+            document = _merge(document, nested)
     models = load_models(settings)
     declared = memmachine_config.mapping(document.get("resources"), place="resources")
     loaded: dict[str, Any] = {}
-    for field, kind in (("embedder", "embedders"), ("reranker", "rerankers")):
-        for path in _OVERRIDDEN[field]:
+    for kind, load in _LOADERS.items():
+        setting = _SETTINGS[kind]
+        for path in _OVERRIDDEN[setting]:
             if (named := find_value(document, *path)) is not None:
-                loaded[field] = _LOADERS[cast("ResourceKind", kind)](declared, named)
-    for path in _OVERRIDDEN["chat_url"]:
-        if (named := find_value(document, *path)) is not None:
-            loaded["chat"] = load_language_model(declared, named)
+                loaded[setting.removesuffix("_url")] = load(declared, named)
     return replace(models, **loaded), document, settings.extraction or _read_prompts(document)
 
 
@@ -193,8 +191,8 @@ def _read_prompts(document: Mapping[str, Any]) -> str | None:
 
 _LOADERS: dict[ResourceKind, Callable[[Mapping[str, Any], str], Any]] = {
     "embedders": memmachine_config.embedder,
-    "language_models": load_language_model,
     "rerankers": memmachine_config.reranker,
+    "language_models": load_language_model,
 }
 
 

@@ -88,8 +88,7 @@ class Uids:
         canonical = _canonical(uid)
         if canonical is None:
             return uid
-        own = decode_uuid(canonical)
-        if own is not None:
+        if own := decode_uuid(canonical):
             return own
         rows = self._database.read(
             "SELECT id FROM shown_ids WHERE org = ? AND project = ? AND shown = ?",
@@ -117,8 +116,7 @@ class Uids:
 
 def encode_uuid(memory_id: str) -> str | None:
     """Write an id of our own as a UUID; None where it is none of ours."""
-    own = _OWN.fullmatch(memory_id)
-    if own is None:
+    if (own := _OWN.fullmatch(memory_id)) is None:
         return None
     digits = own[1] + own[2]
     return f"{digits[:8]}-{digits[8:12]}-8{digits[12:15]}-8e{digits[15:17]}-{digits[17:]}"
@@ -126,8 +124,7 @@ def encode_uuid(memory_id: str) -> str | None:
 
 def decode_uuid(uid: str) -> str | None:
     """Read the id of our own that was written as a UUID; None where it is another UUID."""
-    found = _WRITTEN.fullmatch(uid)
-    if found is None:
+    if (found := _WRITTEN.fullmatch(uid)) is None:
         return None
     digits = "".join(found.groups())
     return f"{digits[:13]}-{digits[13:]}"
@@ -489,12 +486,8 @@ class Episodes:
                     enough=query.limit + len(recent),
                 )
                 found = [episode for episode in around if episode.record.id not in recent]
-        return FoundEpisodes(
-            tuple(found[: query.limit]),
-            tuple(Episode(record, scores.get(record.id)) for record in newest),
-            summary,
-            result,
-        )
+        shown = tuple(Episode(record, scores.get(record.id)) for record in newest)
+        return FoundEpisodes(tuple(found[: query.limit]), shown, summary, result)
 
     def _agent_options(self) -> AgentOptions:
         return AgentOptions(settings=self._configuration.agent(), stage_results="trace")
@@ -511,13 +504,9 @@ class Episodes:
 
     def page(self, place: Place, condition: str, *, limit: int, offset: int) -> list[MemoryRecord]:
         """Read the episodes that fulfil a condition, in the order in which they were said."""
+        asked = self._uids.read_filter(place, condition)
         with self._handles.episodes(place) as memory:
-            return memory.list(
-                filter=self._uids.read_filter(place, condition),
-                limit=limit,
-                offset=offset,
-                order="oldest",
-            )
+            return memory.list(filter=asked, limit=limit, offset=offset, order="oldest")
 
     def count(self, place: Place) -> int:
         """How many episodes a project holds."""

@@ -180,13 +180,11 @@ def load_models(settings: Settings) -> ServiceModels:
         InvalidInput: A model or the preset cannot be what is named.
         ModelError: A model cannot be loaded.
     """
-    pipeline = preset(settings.preset)
-    embedder = loading.load_configured_embedder(settings) or loading.load_embedder()
     return ServiceModels(
-        embedder=embedder,
+        preset=preset(settings.preset),
+        embedder=loading.load_configured_embedder(settings) or loading.load_embedder(),
         reranker=loading.load_configured_reranker(settings),
         chat=loading.load_configured_chat(settings),
-        preset=pipeline,
     )
 
 

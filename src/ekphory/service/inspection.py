@@ -439,13 +439,8 @@ def count_memories(columns: Columns, let_through: Masks) -> OutlineAnswer:
     tenths, _ = np.histogram(
         columns["importance"][but_for("importance")], bins=IMPORTANCE_STEPS, range=(0, 1)
     )
-    return OutlineAnswer(
-        total=int(np.count_nonzero(but_for())),
-        **facets,
-        importance=tenths.tolist(),
-        unit=unit,
-        bars=bars,
-    )
+    total, importance = int(np.count_nonzero(but_for())), tenths.tolist()
+    return OutlineAnswer(total=total, **facets, importance=importance, unit=unit, bars=bars)
 
 
 def _let_through(columns: Columns, selection: Selection) -> dict[str, NDArray[np.bool_]]:

@@ -219,20 +219,16 @@ class MemoryService:
         held = {place.owner: Project(*place.owner) for place in self.handles.list_places()}
         return [each for _, each in sorted((held | known).items())]
 
-    def find_project(self, place: Place) -> Project | None:
-        """Return a project of the catalog or, without settings, of the store; else None."""
-        known = self.projects.find(*place.owner)
-        if known is None and self.handles.holds(place):
-            return Project(*place.owner)
-        return known
-
     def get_project(self, place: Place) -> Project:
-        """Return a project.
+        """Return a project of the catalog or, without settings, of the store.
 
         Raises:
             NotThere: There is none of that name.
         """
-        return self.find_project(place) or self.projects.get(*place.owner)
+        known = self.projects.find(*place.owner)
+        if known is None and self.handles.holds(place):
+            return Project(*place.owner)
+        return known or self.projects.get(*place.owner)
 
     def switch_parts(self, place: Place, changes: Mapping[str, bool | None]) -> None:
         """Switch parts of episodic memory on or off; None leaves one as it is.

@@ -99,6 +99,11 @@ _POOL = "agent_memory"
 _ID_BYTES = 12
 
 
+def _new_fields(owner: SemanticSet, feature: Feature) -> dict[str, Any]:
+    """Return what a feature of a set is added as."""
+    return memory_fields(feature) | {"session": owner.id, "pool": _POOL, "type": "semantic"}
+
+
 class Features:
     """The verbs of semantic memory."""
 
@@ -118,13 +123,7 @@ class Features:
         tagged = replace(feature, metadata={**owner.tags, **feature.metadata})
         feature_id = secrets.token_hex(_ID_BYTES)
         with self._handles.features(place.org, owner.project, owner.embedder or "") as memory:
-            memory.add(
-                **memory_fields(tagged),
-                id=feature_id,
-                session=owner.id,
-                pool=_POOL,
-                type="semantic",
-            )
+            memory.add(**_new_fields(owner, tagged), id=feature_id)
         return feature_id
 
     def get(self, place: Place, feature_id: str) -> Feature:
@@ -266,8 +265,7 @@ class Features:
         ):
             held = max(old.count(filter=of_set), 1)
             for each in old.list(filter=of_set, limit=held, order="written"):
-                fields = memory_fields(feature_of(each)) | {"at": each.at}
-                new.add(**fields, id=each.id, session=owner.id, pool=_POOL, type="semantic")
+                new.add(**_new_fields(owner, feature_of(each)), id=each.id, at=each.at)
 
     def forget_moved(self, owner: SemanticSet) -> None:
         """Forget a set's features where they were before `move`."""

@@ -552,12 +552,8 @@ def inspect_memories(request: InspectPage, session: ToRead) -> PageAnswer:
 @inspect_router.post("/around", responses=NOT_THERE)
 def inspect_around(request: InspectAround, session: ToRead) -> PageAnswer:
     """Read a memory with what was said before and after it in its session."""
-    place = session.place(request)
-    return _page(
-        session.service.inspection.around(
-            place, request.id, before=request.before, after=request.after
-        )
-    )
+    around, place = session.service.inspection.around, session.place(request)
+    return _page(around(place, request.id, before=request.before, after=request.after))
 
 
 @inspect_router.post("/history", responses=NOT_THERE)

@@ -375,15 +375,14 @@ def listed_episodes(
 
 def show_feature(feature: Feature, *, citations: list[str] | None) -> SemanticFeature:
     """Return a feature, with the citations that are to be shown."""
+    other = dict(feature.metadata) or None
     return SemanticFeature(
         set_id=feature.set_id,
         category=feature.category,
         tag=feature.tag,
         feature_name=feature.name,
         value=feature.value,
-        metadata=FeatureMetadata(
-            citations=citations, id=feature.id, other=dict(feature.metadata) or None
-        ),
+        metadata=FeatureMetadata(citations=citations, id=feature.id, other=other),
     )
 
 

@@ -337,19 +337,18 @@ def rerank(request: RerankRequest, session: ToRead) -> Response:
     scores = session.service.models.rerank(query, passages)
     order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
     best = [(place, _scale(scores[place], request)) for place in order[: request.top_n or None]]
+    texts = [each.text for each in passages]
     if request.texts:
         return _write_answer(
             [
                 TeiResult(
-                    index=place,
-                    score=score,
-                    text=passages[place].text if request.return_text else None,
+                    index=place, score=score, text=texts[place] if request.return_text else None
                 )
                 for place, score in best
             ]
         )
     shows = request.return_documents
-    tokens = sum(map(estimate_tokens, (query.text, *(each.text for each in passages))))
+    tokens = sum(map(estimate_tokens, (query.text, *texts)))
     answer = RerankAnswer(
         id=uuid.uuid4().hex,
         created=int(now_utc().timestamp()),
@@ -358,7 +357,7 @@ def rerank(request: RerankRequest, session: ToRead) -> Response:
             RerankResult(
                 index=place,
                 relevance_score=score,
-                document=ShownDocument(text=passages[place].text) if shows else None,
+                document=ShownDocument(text=texts[place]) if shows else None,
             )
             for place, score in best
         ],

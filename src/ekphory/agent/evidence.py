@@ -482,9 +482,7 @@ def score_candidates(trail: Trail, weights: HopWeights) -> FloatArray:
 
 def chain_weights(trail: Trail, weights: HopWeights) -> ChainWeights:
     """Return those by which a trail's candidates are chosen."""
-    if weights.read is None or trail.reader is None:
-        return weights.unread
-    return weights.read
+    return weights.unread if weights.read is None or trail.reader is None else weights.read
 
 
 def chain_probability(sure: Sequence[float], weights: ChainWeights) -> float:

@@ -319,9 +319,7 @@ def texts_of(result: SearchResult, block: str, max_tokens: int) -> tuple[str, ..
     ids = {
         str(place): hit.id for place, hit in enumerate(result.hits, start=1) if hit.id in included
     }
-    if not ids:
-        return (block,)
-    return (block, to_json({"ids": ids}))
+    return (block, to_json({"ids": ids})) if ids else (block,)
 
 
 def to_json(value: object) -> str:

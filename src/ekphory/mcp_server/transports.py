@@ -100,9 +100,7 @@ def failure(error: EkphoryError, *, names_places: bool) -> str:
             f"id={shorten(error.memory_id)}: no such memory. Take an id that a search or a "
             "listing gave."
         )
-    if is_of_the_caller(error) or names_places:
-        return str(error)
-    return _HIDDEN
+    return str(error) if is_of_the_caller(error) or names_places else _HIDDEN
 
 
 def _refused(found: Mapping[str, Any], tool: AnyTool) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal, Protocol
@@ -60,7 +61,6 @@ class Chat(Protocol):
     @property
     def name(self) -> str:
         """What the trace and error messages call it."""
-        ...
 
     def complete(
         self, messages: Sequence[ChatMessage], *, options: ChatOptions = DEFAULT_CHAT_OPTIONS
@@ -70,7 +70,6 @@ class Chat(Protocol):
         Raises:
             ServiceError: The service failed after all repeats, refused, or answered nonsense.
         """
-        ...
 
     def complete_json(
         self,
@@ -84,7 +83,6 @@ class Chat(Protocol):
         Raises:
             ServiceError: As `complete`, or the answer does not follow the schema.
         """
-        ...
 
 
 # A request to an OpenAI-compatible chat service, worded as far as the service understands.
@@ -342,14 +340,13 @@ class OpenAIChat:
         """
         url = self._service.url.replace(_OPERATION, "/models", 1)
         settings = replace(self._settings.service, timeout=_CHECK_SECONDS)
-        transport = http_service.JsonTransport(replace(self._service, url=url), settings=settings)
-        try:
-            transport.get()
-        except http_service.ServiceRefusal as refusal:
-            if refusal.status in _KEY_REFUSED:
-                raise
-        finally:
-            transport.close()
+        asked = replace(self._service, url=url)
+        with closing(http_service.JsonTransport(asked, settings=settings)) as transport:
+            try:
+                transport.get()
+            except http_service.ServiceRefusal as refusal:
+                if refusal.status in _KEY_REFUSED:
+                    raise
 
     def close(self) -> None:
         """Close the connections."""

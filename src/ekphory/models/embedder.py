@@ -48,15 +48,12 @@ class EmbeddingModel(Protocol):
     @property
     def identity(self) -> EmbedderIdentity:
         """What is bound to the table that holds these vectors."""
-        ...
 
     def encode(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed passages; returns shape (len(texts), dimension), rows of length 1."""
-        ...
 
     def encode_query(self, texts: Sequence[str]) -> FloatMatrix:
         """Embed queries, with the model's query prompt; same shape and length."""
-        ...
 
     def windows(self, text: str, *, prefix: str = "") -> list[str]:
         """Split `prefix + text` into pieces that fit the model, each starting with `prefix`.
@@ -64,7 +61,6 @@ class EmbeddingModel(Protocol):
         A text that fits comes back as one piece. Nothing of the text is lost; pieces may share some
         words. Of a prefix no more is kept than leaves half of the model's window to the text.
         """
-        ...
 
 
 # A bounded cache of query vectors.

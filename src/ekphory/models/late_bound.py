@@ -371,11 +371,9 @@ class PassageReader(Protocol):
     @property
     def late_bound(self) -> LateBoundParts | None:
         """Vectors of age and type; None for a model that knows neither."""
-        ...
 
     def read(self, texts: Sequence[str]) -> PassageReading:
         """Read passages in one pass of the encoder."""
-        ...
 
 
 def find_late_bound(model: EmbeddingModel) -> LateBoundParts | None:

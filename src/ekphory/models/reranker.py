@@ -197,12 +197,10 @@ class RerankingModel(Protocol):
     @property
     def name(self) -> str:
         """What the trace and error messages call it."""
-        ...
 
     @property
     def batch_size(self) -> int:
         """How many passages are best given at a time."""
-        ...
 
     def score(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> RelevanceScores:
         """Score each passage, in the order given; returns shape (len(passages),), in [0, 1].
@@ -211,7 +209,6 @@ class RerankingModel(Protocol):
             ServiceError: A remote reranker failed after all repeats, or answered nonsense.
             ModelError: A local model gave impossible output.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +231,9 @@ class LocalReranker(RerankingModel, Protocol):
     @property
     def is_calibrated(self) -> bool:
         """Whether its scores were fitted to be probabilities, comparable between queries."""
-        ...
 
     def judge(self, query: RerankQuery, passages: Sequence[RerankPassage], /) -> Judgement:
         """Return what `score` gives, and beside it what it was made from."""
-        ...
 
 
 class JudgingReranker(ABC):

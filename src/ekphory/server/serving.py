@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -237,16 +238,13 @@ def check_key(options: ServerOptions) -> None:
     """
     if not options.needs_key or options.key is not None:
         return
-    database = Database(catalog_file(options.store, options.catalog))
-    try:
+    with closing(Database(catalog_file(options.store, options.catalog))) as database:
         if not AccessKeys(database).any_in_use():
             raise NeedsKey(
                 f"{options.host} can be reached by others, and there is no key yet. Make one with "
                 f"`ekphory keys create --store {options.store}`, give one in {VARIABLE}, "
                 "or listen on 127.0.0.1."
             )
-    finally:
-        database.close()
 
 
 def _listeners(options: ServerOptions) -> list[socket.socket]:

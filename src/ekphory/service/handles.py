@@ -134,16 +134,6 @@ class ServiceModels:
             return self.embedder.encode_query(texts)
         return _mean_of_windows(self.embedder, texts)
 
-    def of_project(self, place: Place) -> ChosenModels:
-        """Return none but these, whatever the project."""
-        del place
-        return OWN_MODELS
-
-    def chosen(self, embedder: str, reranker: str = "") -> ChosenModels:
-        """Return none but these, whatever is named."""
-        del embedder, reranker
-        return OWN_MODELS
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenModels:
@@ -224,7 +214,7 @@ class Handles:
     ) -> None:
         self._store = store
         self._models = models
-        self._choice: ModelChoice = choice or models
+        self._choice = choice
         # To a handle, no reranker means the bundled one.
         self._reranker = models.reranker or (bundled_reranker() and "none")
         self._keeping_open = {"": Memory(store, embedder=models.embedder)}
@@ -250,7 +240,7 @@ class Handles:
     def episodes(self, place: Place, *, surface: Surface | None = None) -> Memory:
         """Open a handle on what was said in a project."""
         scope = Scope(org=place.org, project=place.project)
-        return self.open(scope, surface=surface, chosen=self._choice.of_project(place))
+        return self.open(scope, surface=surface, chosen=self._chosen(place))
 
     def features(self, org: str, project: str | None, embedder: str = "") -> Memory:
         """Open a handle on the features of a project's sets, or of its organisation's own.
@@ -260,7 +250,11 @@ class Handles:
             embedder: The name of the one that the sets use; empty for the service's own.
         """
         scope = Scope(org=org, project=(project or "") + FEATURES)
-        return self.open(scope, chosen=self._choice.chosen(embedder))
+        chosen = self._choice.chosen(embedder) if self._choice else OWN_MODELS
+        return self.open(scope, chosen=chosen)
+
+    def _chosen(self, place: Place) -> ChosenModels:
+        return self._choice.of_project(place) if self._choice else OWN_MODELS
 
     def _keep_open(self, chosen: ChosenModels) -> str | Path:
         """Let the store of these vectors stay open, and return where it is."""
@@ -311,7 +305,7 @@ class Handles:
 
         Every read there takes a scope's predicate.
         """
-        chosen = OWN_MODELS if place is None else self._choice.of_project(place)
+        chosen = OWN_MODELS if place is None else self._chosen(place)
         joined = acquire(self._keep_open(chosen), chosen.embedder or self._models.embedder)
         try:
             yield joined

@@ -69,13 +69,11 @@ class Verb:
 
     Attributes:
         do: What is done with a handle and the arguments.
-        needs: The right that it takes.
-        reaches: Whether it stays within a scope, or concerns the whole store.
+        needs: The right that it takes; those that concern the whole store take `admin`.
     """
 
     do: Callable[..., object]
     needs: Rights = "read"
-    reaches: Literal["scope", "store"] = "scope"
 
 
 _READING: tuple[Callable[..., object], ...] = (
@@ -96,7 +94,7 @@ VERBS: Mapping[str, Verb] = {
     for verb in (
         *map(Verb, _READING),
         *(Verb(do, "write") for do in _WRITING),
-        *(Verb(do, "admin", "store") for do in _CONCERNING_ALL),
+        *(Verb(do, "admin") for do in _CONCERNING_ALL),
     )
 }
 """Whatever can be asked for, by its name; nothing else of a handle can."""
@@ -129,7 +127,7 @@ def _serve(verb: Verb) -> Callable[..., Response]:
     """Return what answers a verb's path."""
 
     def answer(call: Call, session: ToRead) -> Response:
-        if verb.reaches == "store" and session.caller.org is not None:
+        if verb.needs == "admin" and session.caller.org is not None:
             raise NotPermitted("This concerns all projects; the key is bound to one organisation.")
         scope = session.caller.bind(call.scope)
         if call.arguments.get("scan"):

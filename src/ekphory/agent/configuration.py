@@ -27,8 +27,7 @@ from ekphory.memmachine_config import (
 SECTION = "retrieval_agent"
 _DEFAULTS = {field.name: field.default for field in fields(AgentSettings)}
 KEYS = tuple(_DEFAULTS)
-_SAID = {"true": True, "yes": True, "on": True, "1": True}
-_DENIED = {"false": False, "no": False, "off": False, "0": False}
+_YES, _NO = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
 
 
 def read_agent_settings(
@@ -140,7 +139,7 @@ def _convert(name: str, value: object) -> object:
 def _yes_or_no(value: object, place: str) -> bool:
     if isinstance(value, bool):
         return value
-    read = (_SAID | _DENIED).get(str(value).strip().lower())
-    if read is None:
+    said = str(value).strip().lower()
+    if said not in _YES | _NO:
         raise InvalidInput(place, value, "must be true or false", "Write one of them")
-    return read
+    return said in _YES

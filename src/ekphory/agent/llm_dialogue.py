@@ -22,8 +22,6 @@ from ekphory.errors import EkphoryError, InvalidInput, MissingExtra
 from ekphory.http_service import BUSY
 from ekphory.prompting.block import BlockSettings, prompt_block
 
-_PACKAGE = "ekphory.agent.bundle"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
@@ -54,7 +52,7 @@ def load_spec(name: str) -> AgentSpec:
         import yaml
     except ImportError as error:
         raise MissingExtra("agent", "The agent's language models") from error
-    text = files(_PACKAGE).joinpath(f"{name}.md").read_text(encoding="utf-8")
+    text = files("ekphory.agent.bundle").joinpath(f"{name}.md").read_text(encoding="utf-8")
     _, front_matter, body = text.split("---\n", 2)
     return AgentSpec(**yaml.safe_load(front_matter), body=body.strip() + "\n")
 
@@ -64,7 +62,6 @@ def load_spec(name: str) -> AgentSpec:
 _READING = frozenset({"cat", "head", "tail", "sed", "less", "more", "nl"})
 _SEARCHING = ("memmachine", "search")
 _MANIFEST = "SKILL.md"
-_ROOT = "agent_native_bundle_root"
 _NOT_ALLOWED = 'Only reading the attached guidance and `memmachine search "<query>"` are allowed.'
 
 
@@ -148,7 +145,7 @@ def lay_out(specs: Sequence[AgentSpec], root: str | None) -> Iterator[BundleDire
                 (place / spec.name / _MANIFEST).write_text(render_manifest(spec), encoding="utf-8")
         except OSError as error:
             problem = f"cannot be written: {error.strerror}"
-            raise InvalidInput(_ROOT, root, problem, "Name another") from error
+            raise InvalidInput("agent_native_bundle_root", root, problem, "Name another") from error
         yield BundleDirectory(place, tuple(specs))
 
 

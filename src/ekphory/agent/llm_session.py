@@ -262,8 +262,7 @@ class SessionLoop:
         """Ask for the next message, again after faults that may pass."""
         started = time.perf_counter()
         for attempt in range(1, ATTEMPTS + 1):
-            must_search = not self.calls.tool.found
-            asking = self.dialogue.answer(answers, must_search=must_search)
+            asking = self.dialogue.answer(answers, must_search=not self.calls.tool.found)
             try:
                 turn = thread.run(asking, self._budget.check_time)
             except llm_dialogue.ModelFault as fault:

@@ -383,8 +383,7 @@ class Follower:
         """The likeliest thread that was followed to its end, else the likeliest open one."""
         if self.ended:
             return max(self.ended, key=lambda thread: thread.confidence)
-        begun = (rate_links(thread) for thread in self._open if thread.links)
-        return next(begun, None)
+        return next((rate_links(thread) for thread in self._open if thread.links), None)
 
     def _grow(self, thread: Thread) -> None:
         step = self.branch.steps[len(thread.links)]

@@ -98,8 +98,7 @@ class LocalProvider:
 
 
 def _choose_route(route: Route, why: str, *, branches: int = 1) -> RouteChosen:
-    note = _REASONS[why]
-    return RouteChosen(route=route, reason_code=why, reason_note=note, branches=branches)
+    return RouteChosen(route=route, reason_code=why, reason_note=_REASONS[why], branches=branches)
 
 
 def _is_answered(question: str, first: Sequence[Hit]) -> bool:

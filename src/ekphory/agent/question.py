@@ -82,8 +82,7 @@ def relation(word: str) -> Relation:
         # What memories may say of a doer: "illustrated by" of an illustrator.
         cues += (name[:-2] + ending for ending in ("ed by", "ed", "es", "s"))
     is_person = name not in WORDS["places"] and (name in _KNOWN or _does_something(name))
-    through = tuple(_THROUGH.get(name, ()))
-    return Relation(name, tuple(dict.fromkeys(cues)), through, is_person)
+    return Relation(name, tuple(dict.fromkeys(cues)), tuple(_THROUGH.get(name, ())), is_person)
 
 
 def _singular(word: str) -> str | None:

@@ -112,8 +112,7 @@ def _order_by_worth(
     trust = {hop.query: sure[hop.branch] for hop in hops}
     for each in found:
         for hit in each.hits:
-            value = hit.score * trust.get(each.query, _UNTOLD)
-            worth[hit.id] = max(worth.get(hit.id, 0.0), value)
+            worth[hit.id] = max(worth.get(hit.id, 0.0), hit.score * trust.get(each.query, _UNTOLD))
     return sorted(worth, key=lambda memory_id: -worth[memory_id])
 
 
@@ -300,5 +299,4 @@ def _order_hits(
 
 def _cut(hits: Sequence[Hit], question: Question) -> tuple[Hit, ...]:
     """Return the first hits that are likely enough."""
-    least = question.min_score or 0.0
-    return tuple(hit for hit in hits if hit.score >= least)[: question.k]
+    return tuple(hit for hit in hits if hit.score >= (question.min_score or 0.0))[: question.k]

@@ -135,8 +135,7 @@ class ExtractionQueue:
 
     def holds(self, job: ExtractionJob) -> bool:
         """Whether a job is still wanted: its project may have been deleted meanwhile."""
-        found = self._database.read("SELECT 1 FROM extraction_jobs WHERE id = ?", (job.id,))
-        return bool(found)
+        return bool(self._database.read("SELECT 1 FROM extraction_jobs WHERE id = ?", (job.id,)))
 
     def note_done(self, job: ExtractionJob, step: str) -> None:
         """Note that a step of a job need not be done again."""

@@ -296,8 +296,7 @@ class Related(tool.McpAnswer):
 
 def _related(memory: Memory, given: RelatedArguments) -> tool.Answered:
     if given.path is not None:
-        condition = Comparison(NamedField("path"), "eq", given.path)
-        found = memory.list(filter=condition, limit=given.k)
+        found = memory.list(filter=Comparison(NamedField("path"), "eq", given.path), limit=given.k)
     elif given.id is not None:
         asked = memory.get(given.id)
         result = memory.search(asked.text, k=given.k + 1)
@@ -337,8 +336,7 @@ class RememberedMany(tool.McpAnswer):
 
 
 def _remember_many(memory: Memory, given: RememberMany) -> tool.Answered:
-    records = [each.model_dump(exclude_none=True) for each in given.memories]
-    report = memory.add_many(records)
+    report = memory.add_many([each.model_dump(exclude_none=True) for each in given.memories])
     refused = [RefusedMemory(index=each.index, problem=each.message) for each in report.failed]
     data = RememberedMany(added=report.added, already_there=report.skipped, refused=refused)
     told = f"{report.added} remembered, {report.skipped} already there, {len(refused)} refused."

@@ -161,8 +161,7 @@ class _MemMachine:
         )
         semantic = [wire.show_feature(each, citations=list(each.citations)) for each in shown]
         content = wire.SearchContent(episodic_memory=episodic, semantic_memory=semantic)
-        block = result.to_prompt(tool.DEFAULT_TOKENS)
-        texts = tool.texts_of(result, block, tool.DEFAULT_TOKENS)
+        texts = tool.texts_of(result, result.to_prompt(tool.DEFAULT_TOKENS), tool.DEFAULT_TOKENS)
         profile = (feature_block(shown, tool.DEFAULT_TOKENS),) if shown else ()
         return tool.Answered(FoundMemories(content=content), (*texts, *profile))
 

@@ -197,8 +197,7 @@ class Updated(tool.McpAnswer):
 
 
 def _update(memory: Memory, given: Update) -> tool.Answered:
-    changes = given.model_dump(exclude={"id"})
-    record = memory.update(given.id, **changes)
+    record = memory.update(given.id, **given.model_dump(exclude={"id"}))
     return tool.Answered(
         Updated(id=record.id, supersedes=record.supersedes),
         ("Updated; the earlier version is kept as history.",),
@@ -309,8 +308,7 @@ def _explain(memory: Memory, given: Explain) -> tool.Answered:
     if given.query is None or given.id is not None:
         problem = "names nothing to explain" if given.id is None else "stands beside an id"
         raise InvalidInput("query", given.query, problem, "Give a query or an id")
-    found = _search(memory, given)
-    result, withheld = tool.drop_steering(found)
+    result, withheld = tool.drop_steering(_search(memory, given))
     data = Explained(
         preset=result.trace.preset,
         stages=[_show_stage(stage) for stage in result.trace.stages],

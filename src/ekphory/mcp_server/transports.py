@@ -479,8 +479,7 @@ def serve_stdio(settings: Settings, toolset: Toolset, *, catalog: Path | None = 
     # A thread waits for the pipe, and no exception would reach it there.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     logging.config.dictConfig(LOG)
-    memories = Memories(settings, catalog=catalog)
-    _serve_lines(memories, settings, toolset)
+    _serve_lines(Memories(settings, catalog=catalog), settings, toolset)
 
 
 def serve_connection(

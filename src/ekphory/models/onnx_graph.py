@@ -65,8 +65,7 @@ class GraphBuilder:
         attributes: Mapping[str, int | float] = NO_ATTRIBUTES,
     ) -> list[str]:
         """Add a node with several outputs and return their names."""
-        number = len(self._nodes)
-        name = f"{operator}_{number}"
+        name = f"{operator}_{len(self._nodes)}"
         names = [f"{name}_{output}" for output in range(outputs)]
         node = helper.make_node(operator, inputs, names, name=name, domain=domain)
         node.attribute.extend(helper.make_attribute(key, attributes[key]) for key in attributes)

@@ -154,8 +154,7 @@ class OnnxSession:
 
 def pad_batch(ids: TokenRows, type_ids: TokenRows | None = None) -> dict[str, IntegerMatrix]:
     """Return a graph's inputs, all of the length of the longest; see `OnnxSession.run`."""
-    mask = [[1] * len(each) for each in ids]
-    inputs = {"input_ids": _pad(ids), "attention_mask": _pad(mask)}
+    inputs = {"input_ids": _pad(ids), "attention_mask": _pad([[1] * len(each) for each in ids])}
     return inputs if type_ids is None else inputs | {"token_type_ids": _pad(type_ids)}
 
 
@@ -587,7 +586,6 @@ def check_order(model: LocalReranker) -> None:
 
 # The reranker itself.
 
-_LOGITS = "logits"
 _LOGIT_OF_NOTHING = -30.0
 """Of a passage without a letter or a digit."""
 
@@ -660,7 +658,7 @@ class OnnxReranker(JudgingReranker):
 
     def _run(self, pairs: Sequence[PairTokens]) -> RelevanceScores:
         ids, type_ids = [pair.ids for pair in pairs], [pair.type_ids for pair in pairs]
-        (given,) = self._session.run([_LOGITS], ids, type_ids=type_ids)
+        (given,) = self._session.run(["logits"], ids, type_ids=type_ids)
         if given.size != len(pairs):
             problem = f"{self!r}: gave logits of shape {given.shape} for {len(pairs)} passages"
             raise ModelError(f"{problem}. Export a model with one logit for each.")

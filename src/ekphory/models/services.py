@@ -296,8 +296,7 @@ class RemoteReranker:
         self._transport.close()
 
     def _request(self, query: str, passages: list[str]) -> reranker.RelevanceScores:
-        body = self._dialect.request(self._settings.model, query, passages)
-        answer = self._transport.post(body)
+        answer = self._transport.post(self._dialect.request(self._settings.model, query, passages))
         try:
             rows = self._dialect.rows(answer)
         except (AttributeError, KeyError, TypeError) as error:

@@ -92,8 +92,7 @@ class AuditFile(RotatingFileHandler):
         Raises:
             OSError: It was not written.
         """
-        line = {"levelname": "INFO", "msg": "audit", "fields": fields}
-        self.handle(logging.makeLogRecord(line))
+        self.handle(logging.makeLogRecord({"levelname": "INFO", "msg": "audit", "fields": fields}))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line at the end of the newest file, which another process may have begun."""

@@ -70,8 +70,7 @@ def make_error_response(
 
 def describe_verb_error(error: EkphoryError, status: int) -> dict[str, Any]:
     """Return what `Memory` on a server makes the same error of: its fields as well."""
-    told = InvalidInput | MemoryNotFound
-    fields = vars(error) if isinstance(error, told) else {}
+    fields = vars(error) if isinstance(error, InvalidInput | MemoryNotFound) else {}
     detail = _body("", status, _clipped(str(error)), type(error).__name__)["detail"]
     return {"detail": {**detail, "fields": fields}}
 

@@ -36,12 +36,11 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN_PATHS = frozenset({"/health", "/api/v2/health", "/docs", "/openapi.json", "/", "/inspect"})
 """Answered without a key, and whatever the load."""
 ASSETS = "/docs/"
-INSPECTOR = "/inspect/"
 
 
 def is_open(path: str) -> bool:
     """Whether a path is answered without a key."""
-    return path in OPEN_PATHS or path.startswith((ASSETS, INSPECTOR))
+    return path in OPEN_PATHS or path.startswith((ASSETS, "/inspect/"))
 
 
 def header(scope: Scope, name: bytes) -> str | None:
@@ -61,12 +60,9 @@ def replay(body: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-_UNKNOWN_ROUTE = "unknown"
-
-
 def find_route(scope: Scope) -> str:
     """Return the path of the route that answered, which holds nothing of what was asked."""
-    return str(getattr(scope.get("route"), "path", _UNKNOWN_ROUTE))
+    return str(getattr(scope.get("route"), "path", "unknown"))
 
 
 # The log.
@@ -185,7 +181,6 @@ class Metrics:
 
 # A line for each request.
 
-REQUEST_ID = "X-Request-ID"
 _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _DEFECT = "This is a defect of ekphory. The log says more under request {}."
@@ -268,6 +263,6 @@ class _Watched:
     async def __call__(self, message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            own = (REQUEST_ID.lower().encode(), self._id.encode())
+            own = (b"x-request-id", self._id.encode())
             message = {**message, "headers": [*message.get("headers", ()), own]}
         await self._send(message)

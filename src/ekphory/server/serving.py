@@ -53,8 +53,7 @@ class EvenProcesses(multiprocess.Multiprocess):
         """Start a process for each listener; with a single one, the processes share it."""
         cores = _cores_of_their_own(self.processes_num)
         for place in range(self.processes_num):
-            own = self.sockets[place % len(self.sockets)]
-            process = multiprocess.Process(self.config, [own])
+            process = multiprocess.Process(self.config, [self.sockets[place % len(self.sockets)]])
             process.start()
             if cores and process.pid is not None:
                 os.sched_setaffinity(process.pid, {cores[place]})

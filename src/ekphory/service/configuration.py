@@ -74,7 +74,6 @@ _OVERRIDDEN = {
 """Settings, and the keys of the file that they go before."""
 _SETTINGS = {"embedders": "embedder", "language_models": "chat_url", "rerankers": "reranker"}
 """The setting of each kind of model."""
-_PROFILE_PROMPT = "profile_prompt"
 
 
 def read_configuration(settings: Settings) -> tuple[ServiceModels, dict[str, Any], str | None]:
@@ -185,7 +184,7 @@ def _read_prompts(document: Mapping[str, Any]) -> str | None:
         return None
     listed = [each for name, each in section.items() if name.endswith("_categories")]
     named = {str(name) for names in listed for name in names or ()}
-    memmachine_config.refuse_unknown(named, (_PROFILE_PROMPT,), place="prompt")
+    memmachine_config.refuse_unknown(named, ("profile_prompt",), place="prompt")
     return "profile" if named else "categories"
 
 

@@ -375,8 +375,7 @@ def with_context(
         for record in around(
             memory, episode.record, condition, before=before, after=count - before
         ):
-            known = scored.get(record.id) or Episode(record)
-            shown.setdefault(record.id, known)
+            shown.setdefault(record.id, scored.get(record.id) or Episode(record))
     return list(shown.values())
 
 
@@ -407,8 +406,6 @@ def _in_session(session: str | None, condition: Filter | None) -> Filter:
 
 
 # The verbs of episodic memory.
-
-_SESSION_KEY = "session_id"
 
 
 class Episodes:
@@ -542,7 +539,7 @@ def _newest(memory: Memory, condition: Filter | None, most: int) -> tuple[Memory
 def _message_fields(message: EpisodeMessage, now: datetime, position: int) -> dict[str, object]:
     # A moment of its own for each: what is said again later is another episode.
     at = now + timedelta(microseconds=position) if message.at is None else message.at
-    session = message.metadata.get(_SESSION_KEY, "")
+    session = message.metadata.get("session_id", "")
     return asdict(message) | {
         "at": to_utc(at, field="timestamp"),
         "session": session if session.strip() else None,

@@ -145,8 +145,7 @@ _BOOSTS: dict[str, Callable[[Hit, datetime], str]] = {
 def _how_far(factor: float) -> str:
     if factor >= _TWICE:
         return f"Lifted {factor:.1f} times"
-    share = abs(factor - 1)
-    return f"{'Lifted' if factor > 1 else 'Lowered'} by {share:.0%}"
+    return f"{'Lifted' if factor > 1 else 'Lowered'} by {abs(factor - 1):.0%}"
 
 
 def _moved(hit: Hit, now: datetime) -> Iterator[_Told]:
@@ -169,8 +168,6 @@ def _place(hit: Hit, hits: Sequence[Hit], score: str) -> str:
 
 # The fifteen stages of a search in a row: those that ran, were skipped, or are not there.
 
-RowStatus = StageStatus | Literal["absent"]
-
 
 def _as_json(value: Any) -> Any:  # noqa: ANN401  whatever a stage tells of itself
     """Return what a stage tells of itself as JSON has it; what JSON lacks, as text."""
@@ -191,7 +188,7 @@ class ShownStage(BaseModel):
 
     number: int
     name: str
-    status: RowStatus
+    status: StageStatus | Literal["absent"]
     reason: str | None
     candidates_in: int
     candidates_out: int
@@ -415,7 +412,7 @@ class OutlineAnswer(BaseModel):
     bars: list[ShownBar]
 
 
-def count_memories(columns: Columns, let_through: Masks) -> OutlineAnswer:
+def count_memories(columns: Columns, let_through: Mapping[str, NDArray[np.bool_]]) -> OutlineAnswer:
     """Count memories.
 
     Each count but `total` is of what the rest of the selection lets through: the pools stand there

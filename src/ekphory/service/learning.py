@@ -147,8 +147,6 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 # What an episode may tell something about: categories of sets.
 
-_PRODUCER = "producer_id"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
@@ -243,7 +241,7 @@ class Learning:
         An organisation's sets count where they were given categories, and whoever added the
         episode may change what is the organisation's.
         """
-        metadata = {_PRODUCER: record.producer} | episode_metadata(record)
+        metadata = {"producer_id": record.producer} | episode_metadata(record)
         own = None
         if self._learnt == "profile" and tells_of_its_user(record.role):
             own = user_set(*place.owner, metadata)

@@ -31,7 +31,6 @@ from ekphory.types import Trace
 
 # What a search did, in the words of MemMachine's `retrieval_trace`.
 
-_RERANKER = "rerank"
 _NAMES = frozenset(
     (
         *("trace_id", "agent", "route", "provider", "reason_code", "fallback_trigger_reason"),
@@ -82,7 +81,7 @@ def drop_texts(trace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_reranked(trace: Trace) -> bool:
-    return any(_RERANKER in stage.name and stage.status == "ran" for stage in trace.stages)
+    return any("rerank" in stage.name and stage.status == "ran" for stage in trace.stages)
 
 
 # `MemoryService`: a store and its catalog behind one object, with one verb per idea.

@@ -455,15 +455,12 @@ def health_answer(health: StoreHealth) -> HealthAnswer:
     )
 
 
-_FINE = "Fine in all shards."
-
-
 def join_health(parts: Mapping[str, HealthAnswer]) -> HealthAnswer:
     """Return the state of several stores, by their names: what is the same of all is told once."""
     found: dict[Finding, list[str]] = {}
     for name, part in parts.items():
         for each in part.findings:
-            told = replace(each, sentence=_FINE) if each.state == "fine" else each
+            told = replace(each, sentence="Fine in all shards.") if each.state == "fine" else each
             found.setdefault(told, []).append(name)
     wanting = {each.subject for each in found if each.state != "fine"}
     numbers: dict[str, int | None] = {}
@@ -532,8 +529,7 @@ def inspect_search(request: InspectSearch, session: ToRead) -> InspectSearchAnsw
 @inspect_router.post("/outline", responses=NOT_THERE)
 def inspect_outline(request: InspectOutline, session: ToRead) -> inspection.OutlineAnswer:
     """Count a project's memories by pool, type, importance and time."""
-    place = session.place(request)
-    return session.service.inspection.outline(place, _selection(request))
+    return session.service.inspection.outline(session.place(request), _selection(request))
 
 
 @inspect_router.post("/memories", responses=NOT_THERE)

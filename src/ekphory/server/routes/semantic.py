@@ -451,8 +451,7 @@ def list_templates(request: NamedSetType, session: ToRead) -> Templates:
 def add_tag(request: AddTag, session: ToWrite) -> TagId:
     """Add a tag to a category."""
     named = (request.category_id, request.tag_name, request.tag_description)
-    added = session.service.categories.add_tag(session.place(request), *named)
-    return TagId(tag_id=added)
+    return TagId(tag_id=session.service.categories.add_tag(session.place(request), *named))
 
 
 @categories_router.post(

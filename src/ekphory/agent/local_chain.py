@@ -155,10 +155,8 @@ def score_hits(
     hits: Sequence[Hit], query: RerankQuery, reranker: RerankingModel, *, otherwise: str
 ) -> RelevanceScores | None:
     """Return what a reranker makes of hits, None where it fails; the log then says `otherwise`."""
-    passages = [
-        RerankPassage(hit.memory.indexed_text, at=hit.memory.at, type=hit.memory.type)
-        for hit in hits
-    ]
+    memories = (hit.memory for hit in hits)
+    passages = [RerankPassage(each.indexed_text, at=each.at, type=each.type) for each in memories]
     try:
         return reranker.score(query, passages)
     except (ServiceError, ModelError) as error:

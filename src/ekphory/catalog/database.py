@@ -120,11 +120,9 @@ class Database:
     def insert_new(self, table: str, rows: Sequence[Mapping[str, Value]]) -> None:
         """Add those rows of equal columns that are not there yet, in one transaction."""
         if rows:
+            statement = _insertion("INSERT OR IGNORE", table, rows[0])
             with self.transaction() as connection:
-                connection.executemany(
-                    _insertion("INSERT OR IGNORE", table, rows[0]),
-                    [tuple(row.values()) for row in rows],
-                )
+                connection.executemany(statement, [tuple(row.values()) for row in rows])
 
     def write(self, statement: str, values: Sequence[Value] = ()) -> int:
         """Run one statement that changes rows; on return it is durable. Return how many.

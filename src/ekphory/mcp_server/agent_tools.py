@@ -128,11 +128,8 @@ class Timeline(tool.McpAnswer):
 
 
 def _timeline(memory: Memory, given: TimelineArguments) -> tool.Answered:
-    states = [
-        state
-        for state in memory.timeline(given.topic, k=given.k)
-        if not tool.is_steering(state.memory.text)
-    ]
+    told = memory.timeline(given.topic, k=given.k)
+    states = [each for each in told if not tool.is_steering(each.memory.text)]
     spans = [
         f"Index {place}: {state.since:%Y-%m-%d} to "
         + ("now" if state.until is None else f"{state.until:%Y-%m-%d}")
@@ -171,12 +168,9 @@ class Profile(tool.McpAnswer):
 
 
 def _profile(memory: Memory, given: ProfileArguments) -> tool.Answered:
-    facts = [
-        entry
-        for entry in memory.profile(user=given.user, k=given.k)
-        if not tool.is_steering(entry.text)
-    ]
-    latest = tuple(entry.evidence[0] for entry in facts)
+    found = memory.profile(user=given.user, k=given.k)
+    facts = [each for each in found if not tool.is_steering(each.text)]
+    latest = tuple(each.evidence[0] for each in facts)
     told = memory.list(filter=In(NamedField("id"), latest), limit=tool.MOST_SHOWN) if latest else []
     return tool.Answered(
         Profile(profile=facts), (tool.format_records(told), f"{len(facts):,} lasting facts.")

@@ -152,9 +152,8 @@ def _forget(memory: Memory, given: Forget) -> tool.Answered:
     count = memory.forget(given.id, filter=given.filter, purge=given.purge)
     noun = "memory" if count == 1 else "memories"
     wiped = ", and the text is wiped from the disk" if given.purge else ""
-    return tool.Answered(
-        Forgotten(forgotten=count, purged=given.purge), (f"{count:,} {noun} forgotten{wiped}.",)
-    )
+    data = Forgotten(forgotten=count, purged=given.purge)
+    return tool.Answered(data, (f"{count:,} {noun} forgotten{wiped}.",))
 
 
 def _check_expected(count: int, expected: int | None) -> None:
@@ -198,10 +197,8 @@ class Updated(tool.McpAnswer):
 
 def _update(memory: Memory, given: Update) -> tool.Answered:
     record = memory.update(given.id, **given.model_dump(exclude={"id"}))
-    return tool.Answered(
-        Updated(id=record.id, supersedes=record.supersedes),
-        ("Updated; the earlier version is kept as history.",),
-    )
+    data = Updated(id=record.id, supersedes=record.supersedes)
+    return tool.Answered(data, ("Updated; the earlier version is kept as history.",))
 
 
 # The tool `list`: memories in order, a page at a time.

@@ -415,11 +415,8 @@ def _call(
 
 def _result(texts: Sequence[str], data: dict[str, Any] | None = None) -> types.CallToolResult:
     """Return texts for the model, and data for programs; without data the call has failed."""
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text) for text in texts],
-        structured_content=data,
-        is_error=data is None,
-    )
+    content: list[types.ContentBlock] = [types.TextContent(text=text) for text in texts]
+    return types.CallToolResult(content=content, structured_content=data, is_error=data is None)
 
 
 # Messages that the SDK cannot read: it would leave the client waiting.

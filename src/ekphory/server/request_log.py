@@ -90,10 +90,8 @@ class JsonLines(logging.Formatter):
 def places_of(error: BaseException) -> dict[str, Any]:
     """Return an exception's type and where it came from; its text might hold what was stored."""
     frames = traceback.extract_tb(error.__traceback__)
-    return {
-        "type": type(error).__name__,
-        "places": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
-    }
+    places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+    return {"type": type(error).__name__, "places": places}
 
 
 # The metrics.

@@ -190,11 +190,8 @@ class Extractor:
             if step in task.job.done:
                 continue
             noted = self._learning.noted(target, like=part["text"], limit=_MOST_NOTED)
-            answer = chat.complete_json(
-                learning_prompt(target.category, target.tags, noted, part),
-                answer_schema(target.tags),
-                options=OPTIONS,
-            )
+            prompt = learning_prompt(target.category, target.tags, noted, part)
+            answer = chat.complete_json(prompt, answer_schema(target.tags), options=OPTIONS)
             commands = read_commands(answer)
             with self._still_wanted(task.job):
                 new = self._learning.carry_out(task.place, target, task.episode, commands)
@@ -235,10 +232,9 @@ class Extractor:
         chat = self._chat(target.owner)
         if chat is None:
             return []
+        prompt = merging_prompt(target.category, tag, features)
         try:
-            answer = chat.complete_json(
-                merging_prompt(target.category, tag, features), MERGING_SCHEMA, options=OPTIONS
-            )
+            answer = chat.complete_json(prompt, MERGING_SCHEMA, options=OPTIONS)
             return read_mergers(answer, features)
         except (ServiceUnavailable, ServiceRefusal):
             raise

@@ -58,10 +58,8 @@ def feature_key(key: str) -> str:
 def memory_fields(feature: Feature) -> dict[str, Any]:
     """Return what a feature is kept as: `favourite dish: pizza`, with its parts as metadata."""
     own = (feature.category, feature.tag, feature.name, json.dumps(list(feature.citations)))
-    return {
-        "text": _lead(feature.name) + feature.value,
-        "metadata": stored_metadata(feature.metadata) | dict(zip(_OWN_KEYS, own, strict=True)),
-    }
+    metadata = stored_metadata(feature.metadata) | dict(zip(_OWN_KEYS, own, strict=True))
+    return {"text": _lead(feature.name) + feature.value, "metadata": metadata}
 
 
 def is_feature(record: MemoryRecord) -> bool:

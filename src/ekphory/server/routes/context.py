@@ -19,23 +19,18 @@ from ekphory.server.schemas.names import ErrorAnswer, InProject
 from ekphory.service.handles import Place
 from ekphory.service.memory_service import MemoryService
 
-_REFUSALS = {
-    401: "The key is missing or not known.",
-    403: "The key does not reach there.",
-    408: "The body took too long to arrive.",
-    413: "More at a time than is allowed.",
-    422: "The request cannot be used.",
-    429: "Too many requests; see Retry-After.",
-    503: "Not at the moment; see Retry-After.",
-}
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorAnswer, "description": text} for status, text in _REFUSALS.items()
-}
-"""Statuses that every endpoint may answer with."""
 MODEL_REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"description": text} for status, text in _REFUSALS.items()
+    401: {"description": "The key is missing or not known."},
+    403: {"description": "The key does not reach there."},
+    408: {"description": "The body took too long to arrive."},
+    413: {"description": "More at a time than is allowed."},
+    422: {"description": "The request cannot be used."},
+    429: {"description": "Too many requests; see Retry-After."},
+    503: {"description": "Not at the moment; see Retry-After."},
 }
-"""The same, for paths whose errors have the shapes of other services."""
+"""Statuses that every endpoint may answer with; errors have the shapes of other services."""
+REFUSALS = {status: told | {"model": ErrorAnswer} for status, told in MODEL_REFUSALS.items()}
+"""The same, for paths whose errors have ours."""
 NOT_THERE: dict[int | str, dict[str, Any]] = {
     404: {"model": ErrorAnswer, "description": "It does not exist, or not here."}
 }

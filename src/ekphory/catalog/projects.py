@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ekphory.catalog.database import Database, NotThere, Value
@@ -25,6 +25,9 @@ class EpisodicSwitches:
     enabled: bool = True
     long_term: bool = True
     short_term: bool = True
+
+
+_PARTS = tuple(each.name for each in fields(EpisodicSwitches))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ class Projects:
             "UPDATE projects SET enabled = ifnull(?, enabled), "
             "long_term = ifnull(?, long_term), short_term = ifnull(?, short_term) "
             "WHERE org = ? AND project = ?",
-            (*map(changes.get, ("enabled", "long_term", "short_term")), org, project),
+            (*map(changes.get, _PARTS), org, project),
         )
         if not changed:
             raise NotThere("Project not found")
@@ -135,15 +138,9 @@ def _row(project: Project) -> dict[str, Value]:
 
 
 def _read_project(row: sqlite3.Row) -> Project:
-    return Project(
-        org=row["org"],
-        project=row["project"],
-        description=row["description"],
-        config=json.loads(row["config"]),
-        switches=EpisodicSwitches(
-            bool(row["enabled"]), bool(row["long_term"]), bool(row["short_term"])
-        ),
-    )
+    told = {name: row[name] for name in ("org", "project", "description")}
+    switches = EpisodicSwitches(*(bool(row[name]) for name in _PARTS))
+    return Project(**told, config=json.loads(row["config"]), switches=switches)
 
 
 # Traces.

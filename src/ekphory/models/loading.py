@@ -160,8 +160,8 @@ def load_local_embedder(
     """
     bundled = name_or_path in (None, "bundled")
     name = str(name_or_path).strip()
-    _check_engine(runtime, options)
-    runtime = _running(runtime, options)
+    _check_options(runtime, options)
+    runtime = "torch" if options is not None else runtime
     _check_local(name, runtime, bundled=bundled)
     directory = None if bundled else find_directory(name, field="embedder")
     onnx = _onnx_directory(directory, lambda place: (place / RECORD_FILE).is_file())
@@ -178,18 +178,14 @@ def load_local_embedder(
     return TorchEmbedder(str(directory or name), options=options or NO_OPTIONS)
 
 
-def _running(runtime: Runtime | None, options: TorchOptions | None) -> Runtime | None:
-    if options is not None and runtime == "onnx":
-        remedy = "Leave them out, or take another runtime"
-        raise InvalidInput("options", options, "are for torch, not for ONNX Runtime", remedy)
-    return "torch" if options is not None else runtime
-
-
-def _check_engine(runtime: str | None, options: TorchOptions | None) -> None:
+def _check_options(runtime: str | None, options: TorchOptions | None) -> None:
     if options is not None and options.engine and runtime != "vllm":
         remedy = "Leave it out, or load a reranker with runtime='vllm'"
         problem = "is for vLLM, which does not run this model"
         raise InvalidInput("engine", dict(options.engine), problem, remedy)
+    if options is not None and runtime == "onnx":
+        remedy = "Leave them out, or take another runtime"
+        raise InvalidInput("options", options, "are for torch, not for ONNX Runtime", remedy)
 
 
 def _check_local(name: str, runtime: Runtime | None, *, bundled: bool) -> None:
@@ -275,9 +271,7 @@ def load_local_reranker(
 ) -> LocalReranker:
     """Load a model that runs in this process; see `load_reranker`."""
     _check_runtime(runtime, RerankRuntime)
-    _check_engine(runtime, options)
-    if runtime in (None, "onnx"):
-        _running(cast("Runtime | None", runtime), options)
+    _check_options(runtime, options)
     bundled = SMALL_RERANKER if name == "bundled" else name
     if bundled in BUNDLED_RERANKERS:
         found = bundled_reranker(bundled)

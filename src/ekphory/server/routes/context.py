@@ -19,7 +19,8 @@ from ekphory.server.schemas.names import ErrorAnswer, InProject
 from ekphory.service.handles import Place
 from ekphory.service.memory_service import MemoryService
 
-MODEL_REFUSALS: dict[int | str, dict[str, Any]] = {
+Responses = dict[int | str, dict[str, Any]]
+MODEL_REFUSALS: Responses = {
     401: {"description": "The key is missing or not known."},
     403: {"description": "The key does not reach there."},
     408: {"description": "The body took too long to arrive."},
@@ -31,10 +32,10 @@ MODEL_REFUSALS: dict[int | str, dict[str, Any]] = {
 """Statuses that every endpoint may answer with; errors have the shapes of other services."""
 REFUSALS = {status: told | {"model": ErrorAnswer} for status, told in MODEL_REFUSALS.items()}
 """The same, for paths whose errors have ours."""
-NOT_THERE: dict[int | str, dict[str, Any]] = {
+NOT_THERE: Responses = {
     404: {"model": ErrorAnswer, "description": "It does not exist, or not here."}
 }
-ALREADY_THERE: dict[int | str, dict[str, Any]] = {
+ALREADY_THERE: Responses = {
     409: {"model": ErrorAnswer, "description": "There is one of that name."}
 }
 

@@ -92,7 +92,7 @@ def test_a_user_sees_and_deletes_their_own_features_and_sees_those_of_all(agent,
 def shared(memories, home):
     """Adds a feature of the whole organisation, and returns its id."""
     service = memories.service()
-    own = service.sets.name_of(home, [], None, level="org")
+    own = service.sets.name_of(home, [], None, is_org_level=True)
     rule = Feature(set_id=own, category="house", tag="rules", name="door", value="locked")
     return service.features.add(home, rule)
 

@@ -43,7 +43,7 @@ def test_a_feature_of_another_project_is_not_there(service, home):
 
 
 def test_a_set_of_the_organisation_is_seen_by_its_projects(service, home):
-    shared = service.sets.name_of(home, [], None, level="org")
+    shared = service.sets.name_of(home, [], None, is_org_level=True)
     feature_id = learn(service, home, "pasta", set_id=shared)
     assert find(service, WORK) == ["pasta"]
     assert service.features.get(WORK, feature_id).value == "pasta"
@@ -51,14 +51,14 @@ def test_a_set_of_the_organisation_is_seen_by_its_projects(service, home):
 
 
 def test_who_is_bound_to_a_project_cannot_change_what_its_organisation_shares(service, home):
-    shared = service.sets.name_of(home, [], None, level="org")
+    shared = service.sets.name_of(home, [], None, is_org_level=True)
     feature_id = learn(service, home, "pasta", set_id=shared)
     for forbidden in (
         lambda: learn(service, BOUND, set_id=shared),
         lambda: service.features.update(BOUND, feature_id, {"value": "x"}),
         lambda: service.features.delete(BOUND, [feature_id]),
-        lambda: service.sets.add_type(BOUND, ["user_id"], level="org"),
-        lambda: service.sets.configure(BOUND, shared, embedder=None, llm=None),
+        lambda: service.sets.add_type(BOUND, ["user_id"], is_org_level=True),
+        lambda: service.configure_set(BOUND, shared, embedder=None, llm=None),
     ):
         with pytest.raises(NotPermitted):
             forbidden()
@@ -94,7 +94,7 @@ def test_changing_a_feature_keeps_what_is_not_named_and_the_tags_of_its_set(serv
 
 
 def test_pages_go_through_the_project_and_then_its_organisation(service, home):
-    shared = service.sets.name_of(home, [], None, level="org")
+    shared = service.sets.name_of(home, [], None, is_org_level=True)
     for value, set_id in (("a", "s"), ("b", "s"), ("c", shared), ("d", shared)):
         learn(service, home, value, set_id=set_id)
     for limit, offset, values in ((3, 0, "abc"), (3, 3, "d"), (2, 1, "bc"), (2, 9, "")):

@@ -296,7 +296,7 @@ class MemoryService:
         before = self.sets.for_writing(place, self.sets.get(place, set_id).id)
         if embedder is not None and embedder != before.embedder:
             self.features.move(before, embedder)
-        self.sets.configure(place, set_id, embedder=embedder, llm=llm)
+        self.sets.configure(before, embedder=embedder, llm=llm)
         if embedder is not None and embedder != before.embedder:
             self.features.forget_moved(before)
 

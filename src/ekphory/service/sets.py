@@ -9,7 +9,6 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
-from typing import Literal
 
 from ekphory.catalog.database import Database, NotPermitted, NotThere, Value
 from ekphory.errors import InvalidInput
@@ -147,10 +146,6 @@ def _digest(tags: Mapping[str, str]) -> str:
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=6).hexdigest()
 
 
-Level = Literal["org", "project"]
-"""Whether something is shared by an organisation, or of one project."""
-
-
 class SemanticSets:
     """Semantic sets and their types, as seen from a project."""
 
@@ -164,7 +159,7 @@ class SemanticSets:
         place: Place,
         tags: Sequence[str],
         *,
-        level: Level = "project",
+        is_org_level: bool = False,
         name: str | None = None,
         description: str | None = None,
     ) -> str:
@@ -173,7 +168,7 @@ class SemanticSets:
         Raises:
             NotPermitted: It would be the organisation's, and may not be changed from here.
         """
-        project = _project(place, level)
+        project = None if is_org_level else place.project
         check_reach(place, project)
         row = {
             "org": place.org,
@@ -217,12 +212,12 @@ class SemanticSets:
         keys: Sequence[str],
         metadata: Mapping[str, object] | None,
         *,
-        level: Level = "project",
+        is_org_level: bool = False,
     ) -> str:
         """Return the id of the set for these metadata keys and values; known from then on."""
         given = texts(metadata)
         tags = {key: given[key] for key in keys if key in given}
-        found = set_of(place.org, _project(place, level), tags)
+        found = set_of(place.org, None if is_org_level else place.project, tags)
         check_set_id(found.id)
         if found.project is not None or place.reach == "org":
             self.make_known(found)
@@ -314,21 +309,12 @@ class SemanticSets:
             raise NotThere("Set does not exist")
         return found
 
-    def configure(
-        self, place: Place, set_id: str, *, embedder: str | None, llm: str | None
-    ) -> None:
-        """Say which models a set is to use; None leaves one as it is.
-
-        Raises:
-            NotThere: There is no such set.
-        """
-        found = self.get(place, set_id)
-        check_reach(place, found.project)
-        self.make_known(found)
+    def configure(self, known: SemanticSet, *, embedder: str | None, llm: str | None) -> None:
+        """Say which models a known set is to use; None leaves one as it is."""
         self._database.write(
             "UPDATE semantic_sets SET embedder = ifnull(?, embedder), llm = ifnull(?, llm) "
             "WHERE org = ? AND project IS ? AND id = ?",
-            (embedder, llm, *found.key),
+            (embedder, llm, *known.key),
         )
 
     def _find(self, key: tuple[str, str | None, str]) -> SemanticSet | None:
@@ -344,10 +330,6 @@ class SemanticSets:
             if found is not None or always.id == set_id:
                 return found or always
         return None
-
-
-def _project(place: Place, level: Level) -> str | None:
-    return None if level == "org" else place.project
 
 
 def _read_set(row: sqlite3.Row) -> SemanticSet:

@@ -153,7 +153,7 @@ def test_a_template_is_learnt_for_each_set_of_its_type(service, teacher, tell, l
 def test_a_set_of_the_organisation_is_learnt_only_from_those_who_may_change_it(
     service, teacher, tell, learnt, home
 ):
-    shared = service.sets.name_of(home, [], None, level="org")
+    shared = service.sets.name_of(home, [], None, is_org_level=True)
     service.categories.add(home, shared, "house", prompt="What holds for all?")
     teacher.knows("door", command("add", "rules", "door", "locked at ten"))
     tell("The door is locked at ten", role="system", place=Place(*home.owner, "project"))

@@ -34,7 +34,7 @@ from ekphory.server.schemas.names import (
 from ekphory.service.episodes import Episode, EpisodeQuery, FoundEpisodes, Uids, episode_metadata
 from ekphory.service.episodes import EpisodeMessage as Said
 from ekphory.service.handles import Place
-from ekphory.service.memory_service import KINDS, SearchFindings
+from ekphory.service.memory_service import KINDS, Kind, SearchFindings
 from ekphory.service.semantic import Feature
 from ekphory.types import MemoryRecord
 
@@ -127,8 +127,7 @@ MOST_MESSAGES = 1_000
 LONGEST_FILTER = 10_000
 _LAST_PAGE = 1_000_000_000
 
-MemoryKind = Literal["episodic", "semantic"]
-MemoryKinds = Annotated[list[MemoryKind], Field(max_length=8, fail_fast=True)]
+MemoryKinds = Annotated[list[Kind], Field(max_length=8, fail_fast=True)]
 EpisodeType = Literal["message"]
 
 
@@ -273,7 +272,7 @@ class ListMemories(InProject):
     page_num: Annotated[int, Field(ge=0, le=_LAST_PAGE)] = 0
     filter: Annotated[str, Field(max_length=LONGEST_FILTER)] = ""
     set_metadata: JsonMetadata | None = None
-    type: MemoryKind | None = None
+    type: Kind | None = None
 
 
 class ListedEpisode(_ShownEpisode):

@@ -11,7 +11,7 @@ from ekphory.server.routes.context import ALREADY_THERE, NOT_THERE, REFUSALS, To
 from ekphory.server.routes.memories import SemanticFeature, show_feature
 from ekphory.server.schemas.names import InProject, JsonMetadata, Metadata, Tags, Wire
 from ekphory.service.semantic import Feature
-from ekphory.service.sets import Level, SemanticSet, SetType, texts
+from ekphory.service.sets import SemanticSet, SetType, texts
 
 
 class AddFeature(InProject):
@@ -318,7 +318,7 @@ def create_set_type(request: CreateSetType, session: ToWrite) -> SetTypeId:
     created = session.service.sets.add_type(
         session.place(request),
         request.metadata_tags,
-        level=_level(request),
+        is_org_level=request.is_org_level,
         name=request.name,
         description=request.description,
     )
@@ -341,8 +341,9 @@ def delete_set_type(request: NamedSetType, session: ToWrite) -> None:
 @sets_router.post("/set_id/get")
 def get_set_id(request: GetSetId, session: ToWrite) -> SetId:
     """Return the id of the set for some metadata; the same metadata always has the same."""
+    place = session.place(request)
     found = session.service.sets.name_of(
-        session.place(request), request.metadata_tags, request.set_metadata, level=_level(request)
+        place, request.metadata_tags, request.set_metadata, is_org_level=request.is_org_level
     )
     return SetId(set_id=found)
 
@@ -361,10 +362,6 @@ def configure_set(request: ConfigureSet, session: ToWrite) -> None:
     """Say which models a set is to use."""
     models = {"embedder": request.embedder_name, "llm": request.llm_name}
     session.service.configure_set(session.place(request), request.set_id, **models)
-
-
-def _level(request: CreateSetType | GetSetId) -> Level:
-    return "org" if request.is_org_level else "project"
 
 
 def _entry(semantic_set: SemanticSet, types: list[SetType]) -> SetEntry:

@@ -114,9 +114,7 @@ class Gate:
     ) -> None:
         self._application = application
         self._keys = keys
-        self._given = options.key
-        self._needs_key = options.needs_key
-        self._origins = frozenset(options.origins)
+        self._options = options
         self._rates = RateLimit(options.limits.per_second)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -139,14 +137,14 @@ class Gate:
 
     def _find_caller(self, scope: Scope) -> Caller:
         text = _key_text(scope)
-        if self._given is not None and self._given.is_same(text):
+        if self._options.key is not None and self._options.key.is_same(text):
             return Caller(_GIVEN)
         if text.startswith(KEY_PREFIXES):
             key = self._keys.recognise(text)
             if key is None:
                 raise HTTPException(401, "This key is not known or revoked.", _CHALLENGE)
             return Caller(key.id, key.org, key.project, key.rights)
-        if self._needs_key:
+        if self._options.needs_key:
             raise HTTPException(401, "This needs a key: Authorization: Bearer ek_… .", _CHALLENGE)
         if not self._is_local_page(scope):
             raise HTTPException(403, "Without a key only this machine itself may ask.")
@@ -163,7 +161,7 @@ class Gate:
     def _is_local_page(self, scope: Scope) -> bool:
         """Whether no foreign web page asks, also none that was rebound to this machine by DNS."""
         origin = header(scope, b"origin")
-        if origin is not None and origin not in self._origins:
+        if origin is not None and origin not in self._options.origins:
             return is_loopback(_host_of(origin))
         host = header(scope, b"host")
         return host is None or is_loopback(_without_port(host))

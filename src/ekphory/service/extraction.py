@@ -318,7 +318,7 @@ class Extraction:
     def __init__(
         self,
         queue: ExtractionQueue,
-        extractor: Extractor | None,
+        extractor: Extractor,
         configuration: Configuration,
         *,
         folder: Path,
@@ -328,10 +328,10 @@ class Extraction:
 
         Args:
             queue: What is to be done.
-            extractor: Does it; None where nothing is ever learnt.
+            extractor: Does it.
             configuration: Says whether there is a language model now, and what it waits for.
             folder: Where the processes of one catalog agree on which of them works.
-            settings: How often and how long something is tried.
+            settings: What is learnt, and how often and how long it is tried.
         """
         self._queue = queue
         self._configuration = configuration
@@ -345,7 +345,7 @@ class Extraction:
         self._unqueued: Counter[tuple[str, str]] = Counter()
         self._extractor = extractor
         self._thread = threading.Thread(target=self._run, name="ekphory extraction", daemon=True)
-        if extractor is not None:
+        if settings.learnt != "off":
             self._thread.start()
 
     def learn_from(self, place: Place, episodes: Sequence[str]) -> None:
@@ -393,14 +393,11 @@ class Extraction:
 
     def drop(self, place: Place) -> None:
         """Let nothing more be learnt from what a project holds now."""
-        if self._extractor is None:
-            self._queue.drop(place.owner)
-        else:
-            self._extractor.drop(place)
+        self._extractor.drop(place)
 
     def close(self) -> None:
         """End the learning; what is under way is done again after the next start."""
-        if self._extractor is not None:
+        if self._settings.learnt != "off":
             self._stopping.set()
             self._extractor.stop()
             self._woken.set()
@@ -421,15 +418,15 @@ class Extraction:
             job = self._queue.next(time.time()) if may else None
             if job is None:
                 self._woken.wait(self._settings.poll)
-            elif self._extractor is not None:
-                self._attempt(self._extractor, job)
+            else:
+                self._attempt(job)
         except errors.StoreClosed:
             self._stopping.set()
         except (errors.ServiceError, errors.StoreError) as error:
             self._stand_still(error)
 
     def _may_learn(self) -> bool:
-        return self._extractor is not None and self._configuration.may_learn()
+        return self._settings.learnt != "off" and self._configuration.may_learn()
 
     def _has_turn(self) -> bool:
         if self._turn.is_locked:
@@ -444,9 +441,9 @@ class Extraction:
             ) from error
         return True
 
-    def _attempt(self, extractor: Extractor, job: ExtractionJob) -> None:
+    def _attempt(self, job: ExtractionJob) -> None:
         try:
-            extractor.do(job, group=self._settings.group)
+            self._extractor.do(job, group=self._settings.group)
         except (errors.StoreError, ServiceUnavailable):
             raise
         except Exception as error:  # outermost: counted against the job, and logged

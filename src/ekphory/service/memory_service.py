@@ -330,13 +330,11 @@ class MemoryService:
 
     def _extraction(self, folder: Path, settings: ExtractionSettings) -> Extraction:
         queue = ExtractionQueue(self._lasting_less)
-        extractor = None
-        if settings.learnt != "off":
-            extractor = Extractor(
-                lambda owner: self.configuration.chat(*LEARNING_MODEL, named=owner.llm),
-                queue,
-                handles=self.handles,
-                learning=Learning(self.features, self.sets, self.categories, settings.learnt),
-                consolidations=Consolidations(self._lasting_less),
-            )
+        extractor = Extractor(
+            lambda owner: self.configuration.chat(*LEARNING_MODEL, named=owner.llm),
+            queue,
+            handles=self.handles,
+            learning=Learning(self.features, self.sets, self.categories, settings.learnt),
+            consolidations=Consolidations(self._lasting_less),
+        )
         return Extraction(queue, extractor, self.configuration, folder=folder, settings=settings)

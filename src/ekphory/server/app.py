@@ -53,8 +53,7 @@ system_router = APIRouter(tags=["System"])
 def health(request: Request) -> dict[str, str]:
     """Say that the server answers, and whether the store's upkeep succeeds."""
     upkeep = "failing" if request.app.state.service.handles.upkeep_fails() else "healthy"
-    named = {"service": "ekphory", "version": __version__}
-    return {"status": "healthy", **named, "upkeep": upkeep}
+    return {"status": "healthy", "service": "ekphory", "version": __version__, "upkeep": upkeep}
 
 
 @system_router.get("/metrics", response_class=Response, responses=REFUSALS)

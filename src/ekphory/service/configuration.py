@@ -229,12 +229,11 @@ class _Loaded:
     status: ResourceStatus
     problem: EkphoryError | None
 
-    @classmethod
-    def of(cls, entry: Mapping[str, Any], found: object) -> _Loaded:
-        """Return what loading tells; a language model is not asked by it."""
-        problem = found if isinstance(found, EkphoryError) else None
-        works: ResourceStatus = "pending" if isinstance(found, OpenAIChat) else "ready"
-        return cls(entry, found, time.monotonic(), "failed" if problem else works, problem)
+    @property
+    def is_to_be_retried(self) -> bool:
+        """Whether it failed, and that was a while ago."""
+        is_old = self.at + _RETRY_SECONDS < time.monotonic()
+        return is_old and isinstance(self.found, EkphoryError)
 
     def tried(self) -> _Loaded:
         """Ask a language model for what costs nothing, and return what that tells."""
@@ -417,11 +416,11 @@ class Configuration:
             raise InvalidInput("config", name, problem, "Send the value itself")
         entry = {"provider": provider, "config": dict(config)}
         declared = {**self._section(), kind: {**self._entries(kind), name: entry}}
-        found = self._attempt(kind, name, declared)
-        if isinstance(found, InvalidInput):
-            raise found
+        loaded = self._attempt(kind, name, entry, declared)
+        if isinstance(loaded.found, InvalidInput):
+            raise loaded.found
         self._write({"resources": {kind: {name: entry}}})
-        return self._keep(kind, name, _Loaded.of(entry, found).tried())
+        return self._keep(kind, name, loaded.tried())
 
     def try_resource(self, kind: ResourceKind, name: str) -> ResourceState:
         """Load a model anew.
@@ -429,9 +428,8 @@ class Configuration:
         Raises:
             NotThere: None of that name is declared.
         """
-        entry = self._entry(kind, name)
-        found = self._attempt(kind, name, self._section())
-        return self._keep(kind, name, _Loaded.of(entry, found).tried())
+        loaded = self._attempt(kind, name, self._entry(kind, name), self._section())
+        return self._keep(kind, name, loaded.tried())
 
     def delete_resource(self, kind: ResourceKind, name: str) -> None:
         """Take a model out.
@@ -495,22 +493,23 @@ class Configuration:
             )
         with self._loading:
             loaded = self._loaded.get((kind, name))
-            failed = loaded is not None and isinstance(loaded.found, EkphoryError)
-            is_old = failed and loaded is not None and loaded.at + _RETRY_SECONDS < time.monotonic()
-            if loaded is None or loaded.entry != entry or is_old:
-                found = self._attempt(kind, name, self._section())
-                self._keep(kind, name, _Loaded.of(entry, found))
-            else:
-                found = loaded.found
-        if isinstance(found, EkphoryError):
-            raise found
-        return found
+            if loaded is None or loaded.entry != entry or loaded.is_to_be_retried:
+                loaded = self._attempt(kind, name, entry, self._section())
+                self._keep(kind, name, loaded)
+        if isinstance(loaded.found, EkphoryError):
+            raise loaded.found
+        return loaded.found
 
-    def _attempt(self, kind: ResourceKind, name: str, section: Mapping[str, Any]) -> object:
+    def _attempt(
+        self, kind: ResourceKind, name: str, entry: Mapping[str, Any], section: Mapping[str, Any]
+    ) -> _Loaded:
+        """Return what loading a model of this entry tells; a language model is not asked by it."""
         try:
-            return _LOADERS[kind](section, name)
+            found = _LOADERS[kind](section, name)
         except EkphoryError as error:
-            return error
+            return _Loaded(entry, error, time.monotonic(), "failed", error)
+        works: ResourceStatus = "pending" if isinstance(found, OpenAIChat) else "ready"
+        return _Loaded(entry, found, time.monotonic(), works, None)
 
     def _keep(self, kind: ResourceKind, name: str, loaded: _Loaded) -> ResourceState:
         self._loaded[kind, name] = loaded

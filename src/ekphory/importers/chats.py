@@ -71,10 +71,10 @@ class AttachedText:
         for number, passage in enumerate(passages(parse_paragraphs(whole))):
             if not isinstance(passage, Passage):
                 continue
-            digest = hashlib.sha256(f"{number}\0{passage.text}".encode("utf-8", "surrogatepass"))
+            digest = _hash(f"{number}\0{passage.text}")
             lines = format_place(passage.first, passage.last, "line")
             fields: dict[str, object] = {
-                "id": f"{self.id}/{digest.hexdigest()[:16]}",
+                "id": f"{self.id}/{digest}",
                 "text": passage.text,
                 "session": self.id,
                 "sequence": number,
@@ -85,9 +85,12 @@ class AttachedText:
                 "source": self.source,
                 "metadata": {**self.metadata, **note_change(self.at, self.changed)},
             }
-            moment: dict[str, object] = {} if self.at is None else {"at": self.at}
-            place = f"{self.id} ({self.name}, {lines})"
-            yield ImportedRecord(fields | moment, place, whole_text)
+            fields |= {} if self.at is None else {"at": self.at}
+            yield ImportedRecord(fields, f"{self.id} ({self.name}, {lines})", whole_text)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def note_change(at: datetime | None, changed: datetime | None) -> dict[str, Scalar]:
@@ -118,8 +121,7 @@ def part_memories(
     for found in lines:
         date, words = found.groups() if found else (None, whole)
         # Named by its words: it stands in many conversations, at other places of the list.
-        name = hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        at, id_ = read_moment(date), f"{owner}/{name}"
+        at, id_ = read_moment(date), f"{owner}/{_hash(words)}"
         yield AttachedText(id_, "memories", words, source, at, pool=DEFAULT_POOL, lasting=False)
 
 
@@ -154,15 +156,14 @@ def read_files(path: Path, source: str, attached: Mapping[str, AttachedText]) ->
 
 def _is_named(member: str, file_id: str) -> bool:
     """Return whether a file's name is an id, or begins with it before `-`, `_` or `.`."""
-    rest = PurePosixPath(member).name.removeprefix(file_id)
-    return rest != PurePosixPath(member).name and not rest[:1].isalnum()
+    name = PurePosixPath(member).name
+    return name.startswith(file_id) and not name[len(file_id) :][:1].isalnum()
 
 
 def _describe_file(member: str) -> str:
     name = PurePosixPath(member)
-    if name.suffix.lower() in (".json", ".html"):
-        return name.name
-    return describe_other_kind(name)
+    is_told = name.suffix.lower() in (".json", ".html")
+    return name.name if is_told else describe_other_kind(name)
 
 
 _TEXT_SUFFIXES = frozenset(
@@ -229,17 +230,15 @@ def _read_memories(element: Element, source: str) -> Iterator[AttachedText | Ski
     projects = element.get("project_memories")
     texts = {"": _first_text(element, _SUMMARY, "content", "memory", "text")}
     texts |= projects if isinstance(projects, dict) else {}
-    found_any = False
-    for project, text in texts.items():
-        if isinstance(text, str) and text.strip():
-            found_any = True
-            place = f"{source}/memories" + (f"/{project}" if project else "")
-            # Elsewhere a list has many elements of one memory each.
-            is_whole = project or text == read_text(element.get(_SUMMARY))
-            for memory in part_memories(text, source, place, longest=0 if is_whole else 1):
-                changed = read_moment(element.get("updated_at"))
-                yield replace(memory, at=memory.at or _moment(element), changed=changed)
-    if not found_any:
+    told = {name: text for name, text in texts.items() if read_text(text)}
+    for project, text in told.items():
+        place = f"{source}/memories" + (f"/{project}" if project else "")
+        # Elsewhere a list has many elements of one memory each.
+        is_whole = project or text == read_text(element.get(_SUMMARY))
+        for memory in part_memories(text, source, place, longest=0 if is_whole else 1):
+            changed = read_moment(element.get("updated_at"))
+            yield replace(memory, at=memory.at or _moment(element), changed=changed)
+    if not told:
         yield SkippedPart("memory without text")
 
 
@@ -321,7 +320,7 @@ class _Product:
 
 def _read_export(path: Path, product: _Product) -> Iterator[Readable]:
     attached: dict[str, AttachedText] = {}
-    told: dict[str, bytes] = {}
+    told: dict[str, str] = {}
     for element in stream_elements(path, "conversation"):
         if isinstance(element, Unreadable):
             yield element
@@ -331,17 +330,11 @@ def _read_export(path: Path, product: _Product) -> Iterator[Readable]:
                 yield found
             elif found.file:
                 attached[found.file] = found
-            else:
-                yield from _read_once(found, told)
+            elif told.get(found.id) != (said := _hash(found.text)):
+                # What stands in every conversation is given again where it says something else.
+                told[found.id] = said
+                yield from found.records()
     yield from read_files(path, product.source, attached)
-
-
-def _read_once(found: AttachedText, told: dict[str, bytes]) -> Iterator[Readable]:
-    """Yield the records of what stands in every conversation where it says something else."""
-    said = hashlib.sha256(found.text.encode("utf-8", "surrogatepass")).digest()
-    if told.get(found.id) != said:
-        yield from found.records()
-    told[found.id] = said
 
 
 def _read_conversation(
@@ -613,12 +606,12 @@ def _read_content(content: Mapping[str, object]) -> str:
 def _describe_enclosures(message: Mapping[str, Any]) -> dict[str, Scalar]:
     parts = read_list(message["content"].get("parts"))
     kinds = [part.get("content_type") for part in parts if isinstance(part, dict)]
-    found: dict[str, Scalar] = {}
-    if pictures := kinds.count("image_asset_pointer"):
-        found["images"] = pictures
-    if names := join_file_names(_find_attachments(message), "name"):
-        found["attachments"] = names
-    return found
+    names = join_file_names(_find_attachments(message), "name")
+    found: dict[str, Scalar] = {
+        "images": kinds.count("image_asset_pointer"),
+        "attachments": names,
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _find_attachments(message: Mapping[str, object]) -> list[Any]:

@@ -47,6 +47,7 @@ _JSON_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{")
 _EMPTY_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*\]\s*\Z")
 _OPENING_BYTES = 4096
 _PACKED_SUFFIXES = (".pdf", ".docx")
+_REMEDIES = {"other JSON": "Records of your own go one JSON object per line (--format jsonl)."}
 _KNOWN = f"{', '.join(tree.DOCUMENT_SUFFIXES[:-1])} or {tree.DOCUMENT_SUFFIXES[-1]} file"
 
 
@@ -78,7 +79,7 @@ def choose_format(path: Path, wanted: str | None) -> Format:
     chosen = cast("Format | None", wanted) or _choose_by_name(path, look)
     if chosen is None:
         problem = f"its format cannot be told; it looks like {look}"
-        remedy = _give_array_hint(look) or f"Name it with --format {'|'.join(FORMATS)}."
+        remedy = _REMEDIES.get(look, f"Name it with --format {'|'.join(FORMATS)}.")
         raise InvalidInput("path", str(path), problem, remedy)
     _check_look(path, chosen, look)
     return chosen
@@ -149,9 +150,10 @@ def _choose_by_name(path: Path, look: Look) -> Format | None:
 
 
 def _find_look_of_stream(stream: io.BufferedReader) -> Look:
-    if b"\0" in stream.peek(4096)[:4096]:
+    first = stream.peek(_OPENING_BYTES)[:_OPENING_BYTES]
+    if b"\0" in first:
         return "binary data"
-    if _EMPTY_LIST.match(stream.peek(_OPENING_BYTES)[:_OPENING_BYTES]):
+    if _EMPTY_LIST.match(first):
         return "an empty list"
     if not (opening := source.looks_like_json(stream)):
         return "text"
@@ -176,15 +178,9 @@ def _check_look(path: Path, chosen: Format, look: Look) -> None:
 
 
 def _describe_mismatch(path: Path, chosen: str, look: Look) -> InvalidInput:
-    named = f"Use --format {look}." if look in FORMATS else _give_array_hint(look)
+    named = f"Use --format {look}." if look in FORMATS else _REMEDIES.get(look, "Check the file.")
     problem = f"not in the format {chosen}: it looks like {look}"
-    return InvalidInput("path", str(path), problem, named or "Check the file.")
-
-
-def _give_array_hint(look: Look) -> str:
-    if look != "other JSON":
-        return ""
-    return "Records of your own go one JSON object per line (--format jsonl)."
+    return InvalidInput("path", str(path), problem, named)
 
 
 def _has_json_line(path: Path) -> bool:

@@ -22,14 +22,7 @@ from ekphory.documents.blocks import (
     format_place,
     parent_id,
 )
-from ekphory.documents.notes import (
-    JOINER,
-    REFERENCES,
-    NoteText,
-    find_date,
-    join,
-    make_heading,
-)
+from ekphory.documents.notes import JOINER, REFERENCES, NoteText, find_date, join, make_heading
 from ekphory.documents.passages import Passage, read_document
 from ekphory.documents.settings import PageReader, ReadingSettings, find_page_reader
 from ekphory.errors import InvalidInput, MissingExtra, ScopeError
@@ -190,11 +183,6 @@ class _Known:
     ids: set[str] = field(default_factory=set)
     digests: set[object] = field(default_factory=set)
     is_whole: bool = False
-
-
-def _lies_in(session: str, prefix: str) -> bool:
-    whole = prefix.rstrip("/")
-    return session == whole or session.startswith(f"{whole}/")
 
 
 def _exists(path: Path) -> bool:
@@ -406,7 +394,7 @@ class _Import:
             documents = [document for file in batch if (document := self._make_document(file))]
             known = self._find_known([document.session for document in documents])
             for document in documents:
-                self._read(document, known.get(document.session, _Known()))
+                self._read(document, known[document.session])
                 self._on_progress(DocumentProgress(done, len(files), self._tally.report()))
                 done += 1
         self._write()
@@ -422,9 +410,9 @@ class _Import:
         pool = self._options.pool or _pool_by_name(file.name) or reader.pool
         return ImportedDocument(file, reader, f"{self._name}/{file.name}", pool)
 
-    def _find_known(self, sessions: Sequence[str]) -> dict[str, _Known]:
+    def _find_known(self, sessions: Sequence[str]) -> defaultdict[str, _Known]:
         which = And((self._mine, In(Field("session"), tuple(sessions))))
-        known: dict[str, _Known] = defaultdict(_Known)
+        known = defaultdict[str, _Known](_Known)
         for record in self._memory.list(filter=which, limit=_ALL, order="written"):
             document = known[record.session or ""]
             document.ids.add(record.id)
@@ -495,13 +483,13 @@ class _Import:
         which = And((self._mine, Contains(Field("session"), prefix)))
         sessions: dict[str, None] = {}
         for offset in range(0, _ALL, _ROWS_A_PAGE):
-            page = self._memory.list(
-                filter=which, limit=_ROWS_A_PAGE, offset=offset, order="written"
-            )
+            limits = {"limit": _ROWS_A_PAGE, "offset": offset}
+            page = self._memory.list(filter=which, order="written", **limits)
             sessions |= dict.fromkeys(record.session or "" for record in page)
             if len(page) < _ROWS_A_PAGE:
                 break
-        return [session for session in sessions if _lies_in(session, prefix)]
+        whole = prefix.rstrip("/")
+        return [name for name in sessions if name == whole or name.startswith(f"{whole}/")]
 
     def _find_all(self) -> list[tree.DocumentFile]:
         files: list[tree.DocumentFile] = []
@@ -523,7 +511,7 @@ class _Import:
             paths = [file.path for file in inside if isinstance(file, tree.DocumentFile)]
         exclude = self._options.exclude
         found = (tree.find_document(self._root, each, exclude=exclude) for each in paths)
-        return [file for file in found if file is not None]
+        return list(filter(None, found))
 
 
 def _check(scope: Scope, options: DocumentOptions) -> None:

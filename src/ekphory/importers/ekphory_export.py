@@ -95,12 +95,11 @@ class _Reading:
         """Take one line in; return the memory before it, where that is complete by now."""
         if line is None:
             yield self._describe_damage(number, source.describe_excess_length("line"))
-        elif self._ended:
-            if line.strip():
-                problem = "a line behind the end of the export. Remove it."
-                yield self._describe_damage(number, problem)
-        else:
+        elif not self._ended:
             yield from self._take_content(number, line)
+        elif line.strip():
+            problem = "a line behind the end of the export. Remove it."
+            yield self._describe_damage(number, problem)
 
     def finish(self, number: int) -> Iterator[source.Readable]:
         """Return the last memory, and tell whether the file ended too early."""
@@ -152,12 +151,11 @@ class _Reading:
                 f"{len(current.versions)} of the memory's {current.expected} earlier versions can "
                 "be read, so it was not imported. Take the file as it was exported.",
             )
-            return
-        if _has_expired(current.fields.get("expires_at")):
+        elif _has_expired(current.fields.get("expires_at")):
             yield SkippedPart("expired since the export")
-            return
-        fields = current.fields | {transfer.VERSIONS_KEY: current.versions}
-        yield source.ImportedRecord(fields, f"{self._name}:{current.number}")
+        else:
+            fields = current.fields | {transfer.VERSIONS_KEY: current.versions}
+            yield source.ImportedRecord(fields, f"{self._name}:{current.number}")
 
     def _check_end(self, number: int, end: dict[str, Any]) -> Iterator[source.Readable]:
         self._ended = True

@@ -96,7 +96,9 @@ class KnownRecords:
             if text.group and text.name not in found:
                 earlier = self._find_by_title(text, str(fields["path"]))
                 found |= {text.name: earlier} if earlier else {}
-        return {name: sorted(held, key=_place_of) for name, held in found.items()}
+        for passages in found.values():
+            passages.sort(key=lambda record: (record.sequence or 0, _moment_of(record)))
+        return found
 
     def _find_by_title(self, text: WholeText, title: str) -> list[MemoryRecord]:
         """Return the text of that title that its group held, and does not hold under its name."""
@@ -110,8 +112,8 @@ class KnownRecords:
         return max(held.values(), key=_latest, default=[])
 
     def _list(self, which: Filter) -> list[MemoryRecord]:
-        mine = owned_in_any_session(self._memory.scope)
-        return self._memory.list(filter=And((mine, which)), limit=_ALL, order="written")
+        which = And((owned_in_any_session(self._memory.scope), which))
+        return self._memory.list(filter=which, limit=_ALL, order="written")
 
     def _take_text(
         self, passages: Sequence[ImportedRecord], stored: Sequence[MemoryRecord]
@@ -168,8 +170,7 @@ class KnownRecords:
         if any(waiting[failure.index].part_of for failure in report.failed):
             return
         for some in _in_parts(ids):
-            mine = owned_in_any_session(self._memory.scope)
-            which = And((mine, In(Field("id"), some)))
+            which = And((owned_in_any_session(self._memory.scope), In(Field("id"), some)))
             self._tally.add(forgotten=self._memory.forget(filter=which))
 
     # Records of their own, which are looked for where some were there already.
@@ -187,8 +188,7 @@ class KnownRecords:
         known: list[tuple[ImportedRecord, MemoryRecord]] = []
         for place, record in enumerate(records):
             named = record.fields.get("id") is not None and record.part_of is None
-            draft = self._read(record) if named and place not in refused else None
-            if draft is not None:
+            if named and place not in refused and (draft := self._read(record)) is not None:
                 known.append((record, draft))
         stored = self._find({draft.id for _, draft in known})
         for record, draft in known:
@@ -330,10 +330,6 @@ def _changes_in(metadata: Mapping[str, object]) -> Iterable[datetime | None]:
 
 def _latest(records: Iterable[MemoryRecord]) -> datetime:
     return max(map(_moment_of, records))
-
-
-def _place_of(record: MemoryRecord) -> tuple[int, datetime]:
-    return record.sequence or 0, _moment_of(record)
 
 
 def _change_of_text(fields: Mapping[str, object], draft: MemoryRecord) -> dict[str, Any]:

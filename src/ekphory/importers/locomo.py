@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from ekphory.errors import DatasetError, InvalidInput
 from ekphory.importers import source
@@ -83,6 +84,9 @@ class _Sample:
     questions: list[object]
 
 
+_Found = TypeVar("_Found", _Sample, LocomoTurn)
+
+
 def read_conversations(path: Path) -> Iterator[LocomoConversation]:
     """Read all conversations and their questions, one at a time.
 
@@ -91,15 +95,9 @@ def read_conversations(path: Path) -> Iterator[LocomoConversation]:
     """
     if not path.is_file():
         raise DatasetError(f"path={str(path)!r}: no such file. Give LoCoMo's JSON file.")
-    for sample in _read_samples(path):
-        if isinstance(sample, source.Unreadable):
-            raise _make_dataset_error(sample)
-        turns: list[LocomoTurn] = []
-        for turn in _read_turns(sample):
-            if isinstance(turn, source.Unreadable):
-                raise _make_dataset_error(turn)
-            turns.append(turn)
-        yield LocomoConversation(sample.id, tuple(turns), tuple(_read_questions(sample)))
+    for sample in map(_refuse_unreadable, _read_samples(path)):
+        turns = tuple(map(_refuse_unreadable, _read_turns(sample)))
+        yield LocomoConversation(sample.id, turns, tuple(_read_questions(sample)))
 
 
 def read_locomo(
@@ -243,5 +241,7 @@ def _read_questions(sample: _Sample) -> Iterator[LocomoQuestion]:
         yield LocomoQuestion(question["question"], answer, evidence, category)
 
 
-def _make_dataset_error(unreadable: source.Unreadable) -> DatasetError:
-    return DatasetError(f"{unreadable.place}: {unreadable.field}: {unreadable.message}")
+def _refuse_unreadable(found: _Found | source.Unreadable) -> _Found:
+    if isinstance(found, source.Unreadable):
+        raise DatasetError(f"{found.place}: {found.field}: {found.message}")
+    return found

@@ -54,8 +54,7 @@ class Row:
             InvalidInput: None is there, or it cannot be read.
         """
         for name in names:
-            value = self.value.get(name)
-            if value is not None:
+            if (value := self.value.get(name)) is not None:
                 return read_timestamp(name, value)
         raise InvalidInput(names[-1], None, "no moment here", f"Add {names[-1]}, in ISO 8601")
 
@@ -105,7 +104,7 @@ def read_rows(path: Path, form: RowFormat) -> Iterator[source.Readable]:
             try:
                 fields = form.fields_of(row)
             except InvalidInput as error:
-                yield source.Unreadable(row.place, error.field, str(error), _cut_short(row.value))
+                yield source.Unreadable(row.place, error.field, str(error), str(row.value)[:500])
                 continue
             if fields is not None:
                 yield source.ImportedRecord(fields, row.place)
@@ -117,10 +116,9 @@ def read_timestamp(name: str, value: object) -> datetime:
     Raises:
         InvalidInput: The value is not a moment.
     """
-    found = source.read_moment(value)
-    if found is None:
-        problem = "must be a timestamp"
-        raise InvalidInput(name, value, problem, "Give ISO 8601, or seconds since 1970")
+    if (found := source.read_moment(value)) is None:
+        remedy = "Give ISO 8601, or seconds since 1970"
+        raise InvalidInput(name, value, "must be a timestamp", remedy)
     return found
 
 
@@ -140,8 +138,7 @@ def _read_lines(path: Path) -> Iterator[Row | source.Unreadable]:
             yield found
             continue
         place, line = found
-        value = source.parse_object(line)
-        if value is not None:
+        if (value := source.parse_object(line)) is not None:
             yield Row(value, place)
         else:
             shown = line[:500].decode("utf-8", errors="replace").strip()
@@ -163,7 +160,7 @@ def _find_rows(
     held = {name: value for name in form.lists if isinstance(value := found.value.get(name), list)}
     if not held or depth == _DEEPEST:
         problem = f"no {form.expected} here, nor a list of such under {', '.join(form.lists)}."
-        yield source.Unreadable(found.place, "row", problem, _cut_short(found.value))
+        yield source.Unreadable(found.place, "row", problem, str(found.value)[:500])
         return
     around = {**found.around, **{k: v for k, v in found.value.items() if k not in held}}
     for name, elements in held.items():
@@ -176,10 +173,6 @@ def _make_row(place: str, found: object, around: Mapping[str, object]) -> Row | 
     if isinstance(found, dict):
         return Row(found, place, around)
     return source.Unreadable(place, "row", "not an object.", str(found)[:500])
-
-
-def _cut_short(value: Mapping[str, object]) -> str:
-    return str(value)[:500]
 
 
 # Metadata of other products, nested and named as it may be, as the scalars of a memory and back.
@@ -367,8 +360,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def _read_expiry(row: Row) -> object:
-    value = row.value.get("expiration_date")
-    if value is None:
+    if (value := row.value.get("expiration_date")) is None:
         return None
     moment = read_timestamp("expiration_date", value)
     if isinstance(value, str) and _DAY.fullmatch(value.strip()):
@@ -450,8 +442,8 @@ def _find_ending(metadata: Mapping[str, object]) -> datetime | None:
 def _find_successors(path: Path, ended: Mapping[_Relation, list[datetime]]) -> _Successors:
     """Return the facts that begin when another one of their relation ends."""
     found: _Successors = {}
-    for record in _read_facts(path):
-        relation, begins = _relation_of(record.fields), _begin_of(record)
+    for record, begins in _read_facts(path):
+        relation = _relation_of(record.fields)
         ends = ended.get(relation, ())
         if relation[1] and any(abs(begins - end) <= _SUCCEEDS_WITHIN for end in ends):
             found.setdefault(relation, []).append((begins, str(record.fields["id"])))
@@ -459,9 +451,8 @@ def _find_successors(path: Path, ended: Mapping[_Relation, list[datetime]]) -> _
 
 
 def _read_ended(path: Path, successors: _Successors) -> Iterator[source.EndedRecord]:
-    for record in _read_facts(path):
-        since, began = _read_end(record.fields), _begin_of(record)
-        if since is not None:
+    for record, began in _read_facts(path):
+        if (since := _read_end(record.fields)) is not None:
             begun = successors.get(_relation_of(record.fields), ())
             later = [(abs(each - since), name) for each, name in begun if began < each]
             close = [found for found in later if found[0] <= _SUCCEEDS_WITHIN]
@@ -469,14 +460,11 @@ def _read_ended(path: Path, successors: _Successors) -> Iterator[source.EndedRec
             yield source.EndedRecord(record.fields, record.place, since, successor)
 
 
-def _read_facts(path: Path) -> Iterator[source.ImportedRecord]:
+def _read_facts(path: Path) -> Iterator[tuple[source.ImportedRecord, datetime]]:
+    """Read the facts again, each with the moment from which it holds."""
     for found in read_rows(path, _ZEP_FORM):
         if isinstance(found, source.ImportedRecord) and found.fields.get("type") == "semantic":
-            yield found
-
-
-def _begin_of(fact: source.ImportedRecord) -> datetime:
-    return cast("datetime", fact.fields["at"])
+            yield found, cast("datetime", found.fields["at"])
 
 
 def _read_zep_fields(row: Row) -> dict[str, object] | None:

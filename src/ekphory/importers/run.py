@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -155,12 +155,12 @@ class _Target:
         """Write a chunk, and count what becomes of it."""
         if self._chosen == "ekphory":
             report = self._add(chunk, self._memory.add_exported)
-            self._known.take_records([_keep_writable(record) for record in chunk], report)
+            # Without what the store sets itself.
+            kept = [{name: each.fields.get(name) for name in WRITABLE_FIELDS} for each in chunk]
+            self._known.take_records(_replace_fields(chunk, kept), report)
             return
         if self._chosen in _CHATS:
-            cleaned = clean_records([record.fields for record in chunk])
-            pairs = zip(chunk, cleaned, strict=True)
-            chunk = [replace(record, fields=dict(fields)) for record, fields in pairs]
+            chunk = _replace_fields(chunk, clean_records([record.fields for record in chunk]))
         waiting = self._known.take_texts(chunk)
         report = self._add(waiting, self._memory.add_many) if waiting else _NOTHING
         self._known.forget_outdated(waiting, report)
@@ -179,24 +179,19 @@ class _Target:
 
         Where nothing holds in the place of one, a memory that says so is added.
         """
-        told: list[ImportedRecord] = []
-        replaced: list[dict[str, object]] = []
-        for one in ended:
-            fields = describe_end(one, batch=self._batch)
-            if one.successor is None:
-                told.append(ImportedRecord(fields, one.place))
-            else:
-                replaced.append(fields)
-        if replaced:
+        pairs = [(one, describe_end(one, batch=self._batch)) for one in ended]
+        if replaced := [fields for one, fields in pairs if one.successor is not None]:
             self._memory.add_exported(replaced)
+        told = [ImportedRecord(fields, one.place) for one, fields in pairs if one.successor is None]
         if told:
             self._add(told, self._memory.add_exported)
 
 
-def _keep_writable(record: ImportedRecord) -> ImportedRecord:
-    """Return an exported memory without what the store sets itself."""
-    fields = {name: record.fields.get(name) for name in WRITABLE_FIELDS}
-    return replace(record, fields=fields)
+def _replace_fields(
+    records: list[ImportedRecord], told: Iterable[Mapping[str, object]]
+) -> list[ImportedRecord]:
+    pairs = zip(records, told, strict=True)
+    return [replace(record, fields=dict(fields)) for record, fields in pairs]
 
 
 def _run(target: _Target, records: Iterator[Readable], on_progress: OnProgress) -> ImportReport:

@@ -223,8 +223,7 @@ class CheckedUtf8(io.RawIOBase):
         target = memoryview(buffer).cast("B")
         data = self._stream.read(len(target))
         self._check(data)
-        if self._at_start and data.startswith(codecs.BOM_UTF8):
-            data = data[len(codecs.BOM_UTF8) :]
+        data = data.removeprefix(codecs.BOM_UTF8) if self._at_start else data
         self._at_start = False
         target[: len(data)] = data
         return len(data)
@@ -234,14 +233,10 @@ class CheckedUtf8(io.RawIOBase):
             self._decoder.decode(data, final=not data)
         except UnicodeDecodeError as error:
             line = self._lines_before + error.object.count(b"\n", 0, error.start) + 1
-            raise describe_encoding_error(self._name, line, error) from error
+            problem = f"line {line} is not UTF-8 ({error.object[error.start : error.start + 4]!r})"
+            place = f"{self._name}:{line}"
+            raise InvalidInput("path", place, problem, "Save the file as UTF-8.") from error
         self._lines_before += data.count(b"\n")
-
-
-def describe_encoding_error(name: str, line: int, error: UnicodeDecodeError) -> InvalidInput:
-    """Build the error for bytes of `name` that are not UTF-8."""
-    problem = f"line {line} is not UTF-8 ({error.object[error.start : error.start + 4]!r})"
-    return InvalidInput("path", f"{name}:{line}", problem, "Save the file as UTF-8.")
 
 
 def open_exports(path: Path) -> Iterator[tuple[str, io.BufferedReader]]:
@@ -279,7 +274,7 @@ def list_members(path: Path) -> list[str]:
         return sorted(entry.relative_to(path).as_posix() for entry in inside)
     if not zipfile.is_zipfile(path):
         return []
-    with _refuse_bad_archives(path), zipfile.ZipFile(path) as archive:
+    with _open_archive(path) as archive:
         return sorted(member.filename for member in archive.infolist() if not member.is_dir())
 
 
@@ -290,11 +285,7 @@ def open_member(path: Path, member: str) -> Iterator[IO[bytes]]:
         with (path / member).open("rb") as stream:
             yield stream
         return
-    with (
-        _refuse_bad_archives(path),
-        zipfile.ZipFile(path) as archive,
-        archive.open(member) as stream,
-    ):
+    with _open_archive(path) as archive, archive.open(member) as stream:
         yield stream
 
 
@@ -306,9 +297,10 @@ def stream_member(path: Path, member: str) -> Iterator[tuple[str, object] | Unre
 
 
 @contextmanager
-def _refuse_bad_archives(path: Path) -> Iterator[None]:
+def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
-        yield
+        with zipfile.ZipFile(path) as archive:
+            yield archive
     except zipfile.BadZipFile as error:
         problem = f"not a readable zip archive ({error})"
         raise InvalidInput("path", str(path), problem, "Download the export again.") from error
@@ -316,7 +308,7 @@ def _refuse_bad_archives(path: Path) -> Iterator[None]:
 
 def _find_members(path: Path) -> list[str]:
     """List the conversations files of an archive."""
-    with _refuse_bad_archives(path), zipfile.ZipFile(path) as archive:
+    with _open_archive(path) as archive:
         files = [member for member in archive.infolist() if not member.is_dir()]
     members = [member for member in files if CONVERSATIONS.fullmatch(member.filename)]
     if not members and all(member.filename != _PROJECTS for member in files):
@@ -350,7 +342,8 @@ def number_lines(stream: IO[bytes]) -> NumberedLines:
     while line := stream.readline(MAX_UNIT_BYTES + 1):
         number += 1
         if len(line) > MAX_UNIT_BYTES and not line.endswith(b"\n"):
-            _skip_rest_of_line(stream)
+            while (piece := stream.readline(MAX_UNIT_BYTES)) and not piece.endswith(b"\n"):
+                pass
             yield number, None
         else:
             yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
@@ -415,8 +408,3 @@ def read_moment(value: object) -> datetime | None:
 
 CHANGED_AT = "updated_at"
 """Metadata that tells when a record was changed after it was written, ISO 8601."""
-
-
-def _skip_rest_of_line(stream: IO[bytes]) -> None:
-    while (piece := stream.readline(MAX_UNIT_BYTES)) and not piece.endswith(b"\n"):
-        pass

@@ -42,19 +42,17 @@ def read_jsonl(path: Path) -> Iterator[source.Readable]:
 def read_json_line(place: str, line: bytes) -> source.ImportedRecord | source.Unreadable:
     """Read a line that holds an object with the field names of `MemoryRecord`."""
     content = line[:500].decode("utf-8", errors="replace").strip()
+    parsed = None
     try:
         parsed = json.loads(line.decode("utf-8").strip())
+        message = f"a {type(parsed).__name__} in place of an object. Write {{...}} on each line."
     except UnicodeDecodeError as error:
         message = f"byte {error.start + 1} of the line is not UTF-8. Save the file as UTF-8."
-        return source.Unreadable(place, "line", message, content)
     except json.JSONDecodeError as error:
         message = f"not valid JSON: {error.msg} (column {error.colno}). Mend this line."
-        return source.Unreadable(place, "line", message, content)
     except (ValueError, RecursionError) as error:
         message = f"not usable JSON: {error}. Mend this line."
-        return source.Unreadable(place, "line", message, content)
     if not isinstance(parsed, dict):
-        message = f"a {type(parsed).__name__} in place of an object. Write {{...}} on each line."
         return source.Unreadable(place, "line", message, content)
     if parsed.get("superseded_by") is not None:
         message = "an earlier version of another memory. Import only the current one."
@@ -101,12 +99,9 @@ def list_text_files(path: Path) -> list[Path]:
     """List the text files below a folder in the order of their paths, or the one file itself."""
     if not path.is_dir():
         return [path]
-    found = (entry for entry in path.rglob("*") if entry.suffix.lower() in TEXT_SUFFIXES)
-    return sorted(entry for entry in found if entry.is_file() and not _is_hidden(entry, path))
-
-
-def _is_hidden(entry: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in entry.relative_to(folder).parts)
+    named = (entry for entry in path.rglob("*") if entry.suffix.lower() in TEXT_SUFFIXES)
+    shown = (each for each in named if "/." not in f"/{each.relative_to(path).as_posix()}")
+    return sorted(entry for entry in shown if entry.is_file())
 
 
 def _read_file(file: Path, relative: str) -> Iterator[source.Readable]:

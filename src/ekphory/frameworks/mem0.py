@@ -472,19 +472,13 @@ class Memory:
         with self._open_for(owner) as store:
             ids = store.add_messages(told).ids if told else ()
             records = _read_in_order(store, ids)
-        return {
-            "results": [
-                {
-                    "id": entry.id,
-                    "memory": entry.text,
-                    "event": "ADD",
-                    "actor_id": _find_actor(entry),
-                    "role": entry.role,
-                }
-                for entry in records
-                if entry.created_at >= started
-            ]
-        }
+        new: list[Item] = [
+            {"id": each.id, "memory": each.text, "event": "ADD"}
+            | {"actor_id": _find_actor(each), "role": each.role}
+            for each in records
+            if each.created_at >= started
+        ]
+        return {"results": new}
 
     def search(  # noqa: PLR0913  mem0's own arguments
         self,
@@ -515,9 +509,7 @@ class Memory:
         Raises:
             InvalidInput: Nobody is named, or an argument cannot be used.
         """
-        _refuse_expired(show_expired)
-        owner, count = _read_earlier(kwargs, top_k)
-        owner, condition = read_filters(owner, filters)
+        owner, condition, count = _read_request(kwargs, top_k, filters, show_expired)
         with self._open_for(owner) as store:
             if count == 0:
                 return {"results": []}
@@ -551,9 +543,7 @@ class Memory:
         **kwargs: Any,  # noqa: ANN401  as mem0 has it
     ) -> Results:
         """List memories, the newest first; the arguments are those of `search`."""
-        _refuse_expired(show_expired)
-        owner, count = _read_earlier(kwargs, top_k)
-        owner, condition = read_filters(owner, filters)
+        owner, condition, count = _read_request(kwargs, top_k, filters, show_expired)
         with self._open_for(owner) as store:
             if count == 0:
                 return {"results": []}
@@ -703,19 +693,18 @@ def _read_in_order(store: Store, ids: Sequence[str]) -> list[MemoryRecord]:
     return [found[name] for name in wanted if name in found]
 
 
-def _refuse_expired(show_expired: object) -> None:
+def _read_request(
+    given: dict[str, Any], top_k: int, filters: Mapping[str, Any] | None, show_expired: object
+) -> tuple[Owner, Filter, int]:
+    """Return whose memories, which and how many; `given` are the arguments that mem0 1 had."""
     if show_expired:
         problem = "what has expired is never shown"
         raise InvalidInput("show_expired", True, problem, "Give False, or a later date")
-
-
-def _read_earlier(given: dict[str, Any], top_k: int) -> tuple[Owner, int]:
-    """Return whose memories and how many, by the arguments that mem0 1 had."""
     for name in given:
         if name not in (*_OWNERS, "limit"):
             raise InvalidInput(name, given[name], "no such argument", "Put it into filters")
     limit = given.pop("limit", None)
-    return Owner(**given), top_k if limit is None else limit
+    return *read_filters(Owner(**given), filters), top_k if limit is None else limit
 
 
 def _restrict_view(condition: Filter) -> Filter:

@@ -31,6 +31,7 @@ _BLOCKS = frozenset(
 _DATES = ("article:published_time", "date", "dcterms.created", "dc.date")
 """Names of `meta` elements that tell when a page was published; the first one counts."""
 _LISTS = ("ul", "ol", "menu", "dir")
+_FRAMED = ("h1", "h2", "h3", "table", "pre")
 _LEAST_SHARE = 0.5
 _FEWEST_LINKS = 3
 _LINK_SHARE = 0.8
@@ -65,14 +66,15 @@ def parse_page(text: str) -> Iterator[Block | SkippedPart | NoteFacts]:
     try:
         page = etree.fromstring(text.encode("utf-8", "replace"), parser)
     except etree.XMLSyntaxError:
-        page = None
+        return
     if page is None:
         return
     main = _find_main_part(page)
     walk = _Walk()
     if dates := _read_dates(page):
         yield NoteFacts(dates=dates)
-    if next(main.iter("h1"), None) is None and (title := _read_title(page)):
+    parts = next((each.itertext() for each in page.iter("title")), ())
+    if next(main.iter("h1"), None) is None and (title := _collapse_blanks("".join(parts))):
         yield Block(title, "heading", 1, 1, level=1, title=title)
     yield from walk.blocks(main)
     yield from walk.flush()
@@ -108,11 +110,6 @@ def _read_dates(page: Element) -> dict[str, datetime]:
     return {} if found is None else {"date": found}
 
 
-def _read_title(page: Element) -> str:
-    title = next(page.iter("title"), None)
-    return "" if title is None else _collapse_blanks("".join(title.itertext()))
-
-
 def _measure_text(element: Element) -> int:
     return sum(len(text.strip()) for text in element.itertext())
 
@@ -145,8 +142,7 @@ class _Walk:
         """Return the text that stands between the block before and here."""
         raw, self._inline = "".join(self._inline), []
         lines = (_collapse_blanks(line) for line in raw.split("\v"))
-        text = "\n".join(line for line in lines if line)
-        if text:
+        if text := "\n".join(filter(None, lines)):
             yield Block(text, "paragraph", self._first, self._first + raw.strip().count("\n"))
 
     def _say(self, text: str | None, near: Element) -> None:
@@ -185,7 +181,8 @@ class _Walk:
         elif tag == "pre":
             code = "".join(element.itertext()).strip("\n").rstrip()
             yield _make_block(element, "code", code)
-        elif _is_frame(element):
+        elif next(element.iterdescendants(*_FRAMED, *_LISTS), None) is not None:
+            # A table that arranges a page, in place of showing figures.
             yield from self.blocks(element)
             yield from self.flush()
         else:
@@ -260,15 +257,8 @@ def _is_menu(element: Element) -> bool:
     return linked >= _LINK_SHARE * whole and linked / len(links) <= _LONGEST_LINK
 
 
-def _is_frame(table: Element) -> bool:
-    """Whether a table arranges a page in place of showing figures."""
-    inside = table.iterdescendants("h1", "h2", "h3", "table", "pre", *_LISTS)
-    return next(inside, None) is not None
-
-
 def _read_rows(table: Element) -> Iterator[str]:
     for row in table.iter("tr"):
         held = (_read_visible_text(cell) for cell in row if cell.tag in ("td", "th"))
-        cells = [_collapse_blanks(text) for text in held]
-        if any(cells):
+        if any(cells := [_collapse_blanks(text) for text in held]):
             yield " | ".join(cells)

@@ -106,8 +106,6 @@ def _read_scalar(name: str, text: str) -> Scalar:
         value = json.loads(text, parse_constant=str)
     except (ValueError, RecursionError):
         return text
-    if isinstance(value, bool):
-        return value
     usable = isinstance(value, int | float) and abs(value) <= MAX_WHOLE_NUMBER
     return value if usable else text
 

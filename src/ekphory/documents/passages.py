@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TypeAlias
 
@@ -75,8 +75,7 @@ def _gather_pieces(text: str, pauses: tuple[re.Pattern[str], ...], limit: int) -
     """Gather the smallest parts into pieces of about equal length."""
     total = estimate_tokens(text)
     goal = total / max(1, math.ceil(total / limit))
-    begun, size = 0, 0.0
-    end = 0
+    begun, end, size = 0, 0, 0.0
     for start, end in _part_span(text, (0, len(text)), pauses, limit):
         tokens = estimate_tokens(text[start:end])
         if size and (size + tokens > limit or size + tokens / 2 > goal):
@@ -174,12 +173,12 @@ def passages(blocks: Iterable[Read]) -> Iterator[ReadPassage]:
     for block in blocks:
         if not isinstance(block, Block):
             yield block
-        else:
-            if block.title:
-                yield from gathering.finish()
-                gathering.begin(block)
-            if block.kind != "heading":
-                yield from gathering.take(block)
+            continue
+        if block.title:
+            yield from gathering.finish()
+            gathering.begin(block)
+        if block.kind != "heading":
+            yield from gathering.take(block)
     yield from gathering.finish()
 
 
@@ -249,12 +248,10 @@ def _make_passage(blocks: list[Block], section: Section) -> Passage:
 
 def find_separator(before: Block, after: Block) -> str:
     """Return what stands between two blocks of one passage."""
+    are_verbatim = before.verbatim and after.verbatim
     if not after.continues:
-        adjacent = before.verbatim and after.verbatim and after.first == before.last + 1
-        return "\n" if adjacent else "\n\n"
-    if after.verbatim and before.verbatim and after.first > before.last:
-        return "\n"
-    if after.kind in ("code", "table", "list"):
+        return "\n" if are_verbatim and after.first == before.last + 1 else "\n\n"
+    if (are_verbatim and after.first > before.last) or after.kind in ("code", "table", "list"):
         return "\n"
     return "" if is_dense(before.text[-1]) and is_dense(after.text[0]) else " "
 
@@ -316,12 +313,8 @@ def explain_exclusion(passage: Passage, *, name: str = "") -> str | None:
 
 def _count_words(text: str) -> int:
     """Count words, as far as it matters."""
-    count = 0
-    for found in _WORD.finditer(text):
-        count += 1 + len(found[0]) // _LETTERS_A_WORD
-        if count >= _FEWEST_WORDS:
-            break
-    return count
+    words = islice(_WORD.finditer(text), _FEWEST_WORDS)
+    return sum(1 + len(found[0]) // _LETTERS_A_WORD for found in words)
 
 
 def _explain_form(text: str) -> str | None:
@@ -354,10 +347,9 @@ def read_document(path: Path, reader: Reader, settings: ReadingSettings) -> Iter
     for found in passages(_read_blocks(path, reader, settings)):
         found_any |= not isinstance(found, NoteFacts)
         if isinstance(found, Passage):
-            passage, name = found, ""
-            if reader.name == MARKDOWN:
-                passage = _read_note_marks(found)
-                name = "" if passage.section.headings else path.stem
+            is_note = reader.name == MARKDOWN
+            passage = _read_note_marks(found) if is_note else found
+            name = path.stem if is_note and not passage.section.headings else ""
             reason = explain_exclusion(passage, name=name)
             yield passage if reason is None else SkippedPart(reason)
         else:
@@ -376,8 +368,7 @@ def _read_note_marks(passage: Passage) -> Passage:
     found = read_marks(passage.text)
     titles = tuple(read_marks(title).text for title in passage.section.headings)
     lines = found.text.split("\n")
-    only_headings = "code" not in passage.kinds and all(map(_HEADING_OR_TAGS.fullmatch, lines))
-    if only_headings:
+    if "code" not in passage.kinds and all(map(_HEADING_OR_TAGS.fullmatch, lines)):
         passage = replace(passage, kinds=frozenset({"heading"}))
     section, references = replace(passage.section, headings=titles), found.references
     return replace(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain, filterfalse, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -79,8 +80,7 @@ def read_page_lines(textpage: PdfTextPage, height: float) -> list[PageLine]:
     lines: list[PageLine] = []
     begun = 0
     for end in [*(place for place, sign in enumerate(signs) if sign == "\n"), count]:
-        text = _clean("".join(signs[begun:end]))
-        if text:
+        if text := _clean("".join(signs[begun:end])):
             blanks = next(place for place in range(begun, end) if not signs[place].isspace())
             size, bottom = _measure(textpage, blanks)
             lines.append(PageLine(text, size, bottom / height if height > 0 else 0.0))
@@ -140,7 +140,8 @@ def join_lines(lines: Sequence[str], page: int) -> Iterator[Block]:
         lines: Lines of a page, none of them blank.
         page: Its number, from 1.
     """
-    full = _find_full_length(lines)
+    lengths = sorted(map(len, lines))
+    full = lengths[int(len(lengths) * _LONG_RANK)] * _FULL if lengths else 0.0
     held, kind, before = "", _find_kind(lines[0]) if lines else "paragraph", ""
     for line in lines:
         starts_item = _ITEM.match(line) is not None
@@ -157,11 +158,6 @@ def join_lines(lines: Sequence[str], page: int) -> Iterator[Block]:
 
 def _find_kind(line: str) -> BlockKind:
     return "list" if _ITEM.match(line) else "paragraph"
-
-
-def _find_full_length(lines: Sequence[str]) -> float:
-    lengths = sorted(len(line) for line in lines)
-    return lengths[int(len(lengths) * _LONG_RANK)] * _FULL if lengths else 0.0
 
 
 def _find_joint(
@@ -221,15 +217,14 @@ class Layout:
 def find_layout(pages: Sequence[Page]) -> Layout:
     """Find what is the same on the pages of a sample."""
     letters: Counter[float] = Counter()
-    for line in (line for page in pages for line in page):
+    for line in chain.from_iterable(pages):
         letters[line.size] += len(line.text)
     body = letters.most_common(1)[0][0] if letters else 0.0
-    counts: Counter[str] = Counter()
-    for page in pages:
-        counts.update({_make_key(line, body) for line in page if _is_in_margin(line)})
+    keys = ({_make_key(line, body) for line in page if _is_in_margin(line)} for page in pages)
+    counts = Counter(chain.from_iterable(keys))
     least = max(_FEWEST_PAGES, len(pages) * _LEAST_SHARE)
     layout = Layout(body, frozenset(key for key, count in counts.items() if count >= least))
-    lines = (line for page in pages for line in page if not layout.is_running(line))
+    lines = filterfalse(layout.is_running, chain.from_iterable(pages))
     sizes = {line.size for line in lines if line.size >= body * _LARGER and _may_be_heading(line)}
     return replace(layout, heading_sizes=tuple(sorted(sizes, reverse=True)[:_MOST_LEVELS]))
 
@@ -339,10 +334,7 @@ class _Reading:
             yield from self._join_sentences(self._make_blocks(kept, place))
             return
         scanned = self._read_scanned(place, kept)
-        if scanned is None:
-            yield from self._make_blocks(kept, place)
-        else:
-            yield from scanned
+        yield from self._make_blocks(kept, place) if scanned is None else scanned
 
     def _read_scanned(self, place: int, lines: Sequence[PageLine]) -> list[Read] | None:
         """Read a page that is a picture, or drawn without letters; None where it is neither."""
@@ -427,14 +419,12 @@ def _find_headings(
 
 def _read_outline(document: PdfDocument) -> Outline:
     outline: Outline = defaultdict(list)
-    for count, bookmark in enumerate(document.get_toc()):
+    for bookmark in islice(document.get_toc(), _MOST_BOOKMARKS + 1):
         destination = bookmark.get_dest()
         page = None if destination is None else destination.get_index()
         title = " ".join(bookmark.get_title().split())
         if page is not None and title:
             outline[page].append((bookmark.level + 1, title))
-        if count == _MOST_BOOKMARKS:
-            break
     return dict(outline)
 
 

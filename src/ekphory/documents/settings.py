@@ -124,12 +124,8 @@ class RemotePageReader:
             InvalidInput: The URL is not one.
         """
         self.name = model
-        self._service = Service(
-            kind="page reading service",
-            url=complete_url(url, prefix="/v1", operation="/chat/completions"),
-            model=model,
-            api_key=api_key,
-        )
+        url = complete_url(url, prefix="/v1", operation="/chat/completions")
+        self._service = Service(kind="page reading service", url=url, model=model, api_key=api_key)
         self._transport = JsonTransport(self._service, settings=settings)
 
     def read(self, picture: Picture) -> str:

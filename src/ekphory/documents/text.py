@@ -131,9 +131,7 @@ def _decode_as(data: bytes, encoding: str) -> str | Problem:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         return Problem(f"byte {error.start + 1} is not {encoding}. Save the file as UTF-8.")
-    if "\0" in text:
-        return _BINARY
-    return _normalize_line_ends(text)
+    return _BINARY if "\0" in text else _normalize_line_ends(text)
 
 
 def _normalize_line_ends(text: str) -> str:
@@ -249,14 +247,10 @@ def _part_title(block: Block, styles: list[str]) -> Iterator[Block]:
 
 _KINDS: dict[str, BlockKind] = {
     "heading_open": "heading",
-    "paragraph_open": "paragraph",
-    "blockquote_open": "paragraph",
-    "bullet_list_open": "list",
-    "ordered_list_open": "list",
     "table_open": "table",
-    "fence": "code",
-    "code_block": "code",
-    "html_block": "paragraph",
+    **dict.fromkeys(("paragraph_open", "blockquote_open", "html_block"), "paragraph"),
+    **dict.fromkeys(("bullet_list_open", "ordered_list_open"), "list"),
+    **dict.fromkeys(("fence", "code_block"), "code"),
 }
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
@@ -313,7 +307,7 @@ def _part_text(text: str) -> Iterator[list[str]]:
             yield portion
             portion, size = [], 0
         if found := _FENCE.match(line):
-            closes = bool(fence) and found[1].startswith(fence)
+            closes = fence and found[1].startswith(fence)
             fence = "" if closes else fence or found[1]
         portion.append(line)
         size += len(line)
@@ -332,9 +326,7 @@ def _make_block(
     if kind == "heading":
         if title := strip_title_marks(inner[0].content if inner else ""):
             yield replace(block, level=int(token.tag[1:]), title=title)
-        return
-    reason = _explain_exclusion(text, kind, token.info)
-    if reason is not None:
+    elif reason := _explain_exclusion(text, kind, token.info):
         yield SkippedPart(reason)
     elif text.strip():
         yield block

@@ -50,14 +50,12 @@ class Reader:
 
     def missing_extra(self) -> MissingExtra | None:
         """Return the error of a reader whose modules are not installed."""
-        if all(_is_installed(module) for module in self.needs):
+        if all(map(_find_spec, self.needs)):
             return None
         return MissingExtra(self.extra, f"Reading {self.name} files")
 
 
-@cache
-def _is_installed(module: str) -> bool:
-    return find_spec(module) is not None
+_find_spec = cache(find_spec)
 
 
 _CODE = Reader("source code", CODE_SUFFIXES, "line", read_source_code, CODE_MODULES)

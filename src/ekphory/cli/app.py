@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
-from typing import Annotated, Any, NoReturn, cast
+from typing import Annotated, NoReturn, cast
 
 import typer
 import typer.main
@@ -29,17 +29,14 @@ _ADDED_BY = "ekphory.commands"
 """The group of entry points by which another distribution adds its commands."""
 _IN_THE_LAB = ("bench", "bench-cluster", "bench-server", "eval", "train")
 _TAKES_ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
-_TOLD: dict[str, Any] = tomllib.loads(
-    files(__package__).joinpath("commands.toml").read_text("utf-8")
-)
+_TOLD = tomllib.loads(files(__package__).joinpath("commands.toml").read_text("utf-8"))
 
 
 def _make_group(name: str, functions: Mapping[str, command.Function]) -> command.CommandGroup:
     told = _TOLD[name]
-    entries = (
-        command.Entry(each, functions[each], "", told["examples"][each]) for each in functions
-    )
-    return command.CommandGroup(name, told["summary"], told["panel"], tuple(entries))
+    named = ((each, functions[each], "", told["examples"][each]) for each in functions)
+    entries = tuple(command.Entry(*each) for each in named)
+    return command.CommandGroup(name, told["summary"], told["panel"], entries)
 
 
 _FUNCTIONS: Mapping[str, command.Function] = {
@@ -76,48 +73,38 @@ _FUNCTIONS: Mapping[str, command.Function] = {
 COMMANDS = tuple(
     command.Entry(name, function, **_TOLD[name]) for name, function in _FUNCTIONS.items()
 )
-GROUPS = (
-    _make_group("pipeline", {"list": store_commands.list_presets, "show": store_commands.show}),
-    _make_group(
-        "hook",
-        {
-            "install": capture_commands.install_hook,
-            "uninstall": capture_commands.uninstall_hook,
-            "status": capture_commands.show_hooks,
-            "pause": capture_commands.pause_hooks,
-            "resume": capture_commands.resume_hooks,
-            "run": capture_commands.run_hook,
-            "catch-up": capture_commands.capture_noted,
-        },
-    ),
-    _make_group(
-        "cluster",
-        {
-            "import": server_commands.import_in_bulk,
-            "serve": server_commands.serve_cluster,
-            "reshard": cluster_commands.reshard,
-            "optimize": cluster_commands.optimize,
-            "purge": cluster_commands.purge,
-            "reembed": cluster_commands.reembed,
-            "verify": cluster_commands.verify,
-            "backup": cluster_commands.backup,
-            "export": cluster_commands.export,
-            "erase": cluster_commands.erase,
-        },
-    ),
-    _make_group("skill", {"install": capture_commands.install_skill}),
-    _make_group(
-        "keys",
-        {
-            "create": server_commands.create_key,
-            "list": server_commands.list_keys,
-            "revoke": server_commands.revoke_key,
-        },
-    ),
-    _make_group(
-        "daemon", {"status": server_commands.show_daemon, "stop": server_commands.stop_daemon}
-    ),
-)
+_GROUPED: Mapping[str, Mapping[str, command.Function]] = {
+    "pipeline": {"list": store_commands.list_presets, "show": store_commands.show},
+    "hook": {
+        "install": capture_commands.install_hook,
+        "uninstall": capture_commands.uninstall_hook,
+        "status": capture_commands.show_hooks,
+        "pause": capture_commands.pause_hooks,
+        "resume": capture_commands.resume_hooks,
+        "run": capture_commands.run_hook,
+        "catch-up": capture_commands.capture_noted,
+    },
+    "cluster": {
+        "import": server_commands.import_in_bulk,
+        "serve": server_commands.serve_cluster,
+        "reshard": cluster_commands.reshard,
+        "optimize": cluster_commands.optimize,
+        "purge": cluster_commands.purge,
+        "reembed": cluster_commands.reembed,
+        "verify": cluster_commands.verify,
+        "backup": cluster_commands.backup,
+        "export": cluster_commands.export,
+        "erase": cluster_commands.erase,
+    },
+    "skill": {"install": capture_commands.install_skill},
+    "keys": {
+        "create": server_commands.create_key,
+        "list": server_commands.list_keys,
+        "revoke": server_commands.revoke_key,
+    },
+    "daemon": {"status": server_commands.show_daemon, "stop": server_commands.stop_daemon},
+}
+GROUPS = tuple(_make_group(name, functions) for name, functions in _GROUPED.items())
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001  the form of a typer callback

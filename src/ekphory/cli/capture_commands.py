@@ -72,11 +72,9 @@ def capture(
         report = _review(messages)
     else:
         with open_for_writing(where) as memory:
+            session, labels = settings_for(where).session, tuple(label or ())
             report = memory.capture(
-                messages,
-                session=settings_for(where).session,
-                source=source or file.name,
-                labels=tuple(label or ()),
+                messages, session=session, source=source or file.name, labels=labels
             )
         _note_captured(where, messages)
     title = f"{report.added} new memories of {len(messages)} messages"
@@ -243,8 +241,7 @@ def show_hooks(
     for each in found:
         table.add_row(str(each["host"]), "yes" if each["installed"] else "no", str(each["file"]))
     result_console().print(table)
-    columns = map(_column, ("at", "tool", "event", "ms", "what"))
-    done = make_table("What they did last", *columns)
+    done = make_table("What they did last", *map(_column, ("at", "tool", "event", "ms", "what")))
     for event in events:
         what = event.failure or event.did
         done.add_row(event.at, event.host, event.event, f"{event.milliseconds:.0f}", what)
@@ -303,8 +300,7 @@ def run_hook(
     settings, tool = settings_for(where), hosts.find_host(host)
     state, open_store = _find_state(where), _opener(where)
     run = HookRun(tool, name, state, open_store, project=settings.project, org=settings.org)
-    reply = run.reply(sys.stdin.read())
-    if reply:
+    if reply := run.reply(sys.stdin.read()):
         sys.stdout.write(reply + "\n")
         sys.stdout.flush()
     _start_capture(state, open_store, where)
@@ -382,18 +378,11 @@ def _options(where: StoreOptions) -> list[str]:
 def _apply(change: hosts.HookChange, output: OutputOptions, done: str, *, dry_run: bool) -> None:
     if not dry_run:
         hosts.apply_change(change)
-    told = {
-        "host": change.host,
-        "file": str(change.file),
-        "changed": change.is_change and not dry_run,
-        "content": change.after,
-    }
+    file, is_changed = str(change.file), change.is_change and not dry_run
+    told = {"host": change.host, "file": file, "changed": is_changed, "content": change.after}
+    shown = f"{file}: {done if change.is_change else 'nothing to change'}"
     if dry_run:
-        shown = f"{change.file}:\n{change.after or '(removed)'}"
-    elif change.is_change:
-        shown = f"{change.file}: {done}"
-    else:
-        shown = f"{change.file}: nothing to change"
+        shown = f"{file}:\n{change.after or '(removed)'}"
     print_result(output, told, shown)
 
 

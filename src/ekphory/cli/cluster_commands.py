@@ -44,12 +44,8 @@ def reshard(where: ClusterStore, output: OutputOptions, *, shards: int) -> None:
     from ekphory.cluster.moving import reshard as run
 
     with step_bar() as show:
-        report = run(
-            where.store,
-            load_chosen_embedder(),
-            count=shards,
-            on_progress=partial(show, "memories"),
-        )
+        tell, embedder = partial(show, "memories"), load_chosen_embedder()
+        report = run(where.store, embedder, count=shards, on_progress=tell)
     _print_move(report, output)
 
 
@@ -176,13 +172,8 @@ def erase(where: ClusterStore, output: OutputOptions, *, org: str, user: str) ->
     from ekphory.cluster.operations import erase as run
 
     with step_bar() as show:
-        receipt = run(
-            where.store,
-            load_chosen_embedder(),
-            org=org,
-            user=user,
-            on_progress=partial(show, "shards"),
-        )
+        tell, embedder = partial(show, "shards"), load_chosen_embedder()
+        receipt = run(where.store, embedder, org=org, user=user, on_progress=tell)
     lines = [
         f"{receipt.erased:,} memories and earlier versions of {user} in {org} were erased from "
         f"{receipt.store} by {receipt.erased_at}."

@@ -149,12 +149,11 @@ def open_existing(options: StoreOptions) -> Memory:
 
 def _open(settings: Settings) -> Memory:
     from ekphory.memory import Memory
+    from ekphory.scope import SCOPE_FIELDS
 
     memory = Memory(
         settings.store,
-        **{
-            name: getattr(settings, name) for name in ("org", "project", "agent", "user", "session")
-        },
+        **{name: getattr(settings, name) for name in SCOPE_FIELDS},
         embedder=settings.embedder,
         reranker=settings.reranker,
         chat=settings.chat_url,
@@ -172,6 +171,5 @@ def _is_store(path: str) -> bool:
     if "://" in path:
         return True
     directory = Path(path).expanduser()
-    if directory.is_file() or (directory / STATE_FILE).is_file():
-        return True
-    return any(directory.glob("*.lance"))
+    is_told = directory.is_file() or (directory / STATE_FILE).is_file()
+    return is_told or any(directory.glob("*.lance"))

@@ -70,12 +70,7 @@ def format_memory_count(memories: int, versions: int) -> str:
 
 _LONGEST = 400
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_DEFAULTS: Mapping[str, object] = {
-    "type": "unknown",
-    "pool": "agent_memory",
-    "importance": 0.5,
-    "session": None,
-}
+_DEFAULTS = {"type": "unknown", "pool": "agent_memory", "importance": 0.5, "session": None}
 
 
 def make_printable(text: str) -> str:
@@ -143,9 +138,8 @@ def describe_mistakes(found: Sequence[RepeatedMistake]) -> str:
     for each in found:
         first, last = each.first.date(), each.last.date()
         when = f"on {first}" if first == last else f"between {first} and {last}"
-        lines.append(
-            f"{each.owners:,} agents made the same mistake, {each.memories:,} times {when}."
-        )
+        made = f"{each.owners:,} agents made the same mistake"
+        lines.append(f"{made}, {each.memories:,} times {when}.")
     lines.append("Ask them to `ekphory promote ID --pool shared_mistakes`.")
     return "\n".join(lines)
 
@@ -168,9 +162,8 @@ def make_revision_table(revisions: Sequence[Revision], texts: Mapping[str, str])
     for each in revisions:
         body = Text(f"{each.newer} {each.kind} {each.older}", style="bold")
         for name in (each.older, each.newer):
-            body.append(
-                f"\n{name}: {make_printable(texts.get(name, '(has expired)'))}", style="not bold"
-            )
+            text = make_printable(texts.get(name, "(has expired)"))
+            body.append(f"\n{name}: {text}", style="not bold")
         told = f"\n{each.id} · {each.state} · by {each.decided_by}"
         body.append(told, style="dim not bold")
         table.add_row(f"{each.probability:.2f}", body)
@@ -267,15 +260,9 @@ def make_stage_table(trace: Trace) -> Table:
     columns += [number_column("ms"), word_column("status"), Column("what it did", overflow="fold")]
     table = make_table(title, *columns)
     for stage in trace.stages:
-        table.add_row(
-            str(stage.number),
-            stage.name,
-            f"{stage.candidates_in:,} → {stage.candidates_out:,}",
-            f"{stage.milliseconds:.1f}",
-            stage.status,
-            _describe(stage),
-            style=_STATUS_STYLE[stage.status],
-        )
+        passed = f"{stage.candidates_in:,} → {stage.candidates_out:,}"
+        cells = (str(stage.number), stage.name, passed, f"{stage.milliseconds:.1f}", stage.status)
+        table.add_row(*cells, _describe(stage), style=_STATUS_STYLE[stage.status])
     return table
 
 
@@ -291,9 +278,7 @@ def make_score_table(hits: Sequence[Hit]) -> Table:
 
 
 def _describe(stage: StageTrace) -> str:
-    noted = (
-        f"{name.replace('_', ' ')} {_format_value(value)}" for name, value in stage.detail.items()
-    )
+    noted = [f"{k.replace('_', ' ')} {_format_value(v)}" for k, v in stage.detail.items()]
     return ", ".join([stage.reason, *noted] if stage.reason else noted)
 
 
@@ -305,13 +290,11 @@ def _format_value(value: object) -> str:
 
 def print_event(console: Console, event: agent_trace.AgentEvent) -> None:
     """Print an event if a reader wants to see it."""
-    shown = format_event(event)
-    if shown is not None:
+    if (shown := _format_event(event)) is not None:
         console.print(shown, soft_wrap=True)
 
 
-def format_event(event: agent_trace.AgentEvent) -> Text | None:
-    """Return an event as a line; None for one that is not shown."""
+def _format_event(event: agent_trace.AgentEvent) -> Text | None:
     body = event.body
     if isinstance(body, agent_trace.ToolReturned):
         return _format_search(body)
@@ -341,12 +324,9 @@ def format_hop(hop: agent_trace.HopResolved | agent_trace.StageResult) -> Text:
 
 def format_ending(trace: agent_trace.RetrievalTrace) -> Text:
     """Sum a session up in a line."""
-    confidence = trace.confidence_score
-    parts = [
-        f"{trace.selected_agent_name}, {trace.provider}",
-        f"{trace.memory_search_called} searches",
-        f"{trace.milliseconds:.0f} ms",
-    ]
+    confidence, searches = trace.confidence_score, f"{trace.memory_search_called} searches"
+    parts = [f"{trace.selected_agent_name}, {trace.provider}", searches]
+    parts.append(f"{trace.milliseconds:.0f} ms")
     if confidence is not None:
         parts.append(f"confidence {confidence:.2f}")
     if trace.fallback_trigger_reason is not None:
@@ -357,9 +337,8 @@ def format_ending(trace: agent_trace.RetrievalTrace) -> Text:
 def _format_search(call: agent_trace.ToolReturned) -> Text:
     shown = Text("→ ", style="cyan")
     shown.append(make_printable(call.query), style="cyan")
+    found = f"{call.status}: {make_printable(call.summary)}"
     if call.status == "success":
-        found = f"  {len(call.memory_ids)} memories, {call.milliseconds:.0f} ms"
-    else:
-        found = f"  {call.status}: {make_printable(call.summary)}"
-    shown.append(found, style="dim")
+        found = f"{len(call.memory_ids)} memories, {call.milliseconds:.0f} ms"
+    shown.append(f"  {found}", style="dim")
     return shown

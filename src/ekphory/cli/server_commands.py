@@ -6,7 +6,7 @@ import json
 import shlex
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,18 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import typer
 from rich.table import Table
 
 from ekphory import resident
-from ekphory.cli.command import (
-    FAILED,
-    command,
-    message_console,
-    print_result,
-    result_console,
-    show_note,
-)
+from ekphory.cli.command import command, message_console, print_result, result_console, show_note
 from ekphory.cli.options import OutputOptions, StoreOptions, settings_for
 from ekphory.cli.output import print_json
 from ekphory.cli.transfer_commands import print_import_report
@@ -271,16 +263,14 @@ class StdioSession:
     catalog: Path | None
 
 
-SESSION_TAKER: ContextVar[Callable[[StdioSession], None] | None] = ContextVar(
-    "SESSION_TAKER", default=None
-)
+_Taker = Callable[[StdioSession], None]
+SESSION_TAKER: ContextVar[_Taker | None] = ContextVar("SESSION_TAKER", default=None)
 """Takes a session in place of this process's own pipes; the resident process sets it."""
 
 
 def _serve_stdio(settings: Settings, offered: OfferedTools, address: HttpAddress) -> None:
     session = StdioSession(settings, offered.tools, address.catalog)
-    take = SESSION_TAKER.get()
-    if take is not None:
+    if take := SESSION_TAKER.get():
         take(session)
         return
     try:
@@ -388,11 +378,8 @@ def _open_keys(where: CatalogOptions) -> Iterator[AccessKeys]:
     from ekphory.service.handles import catalog_file
 
     store = where.store or read_settings().store
-    database = Database(catalog_file(store, where.catalog))
-    try:
+    with closing(Database(catalog_file(store, where.catalog))) as database:
         yield AccessKeys(database)
-    finally:
-        database.close()
 
 
 # `ekphory daemon status` and `stop`: the resident process of the command line.
@@ -504,8 +491,6 @@ def import_in_bulk(
             on_progress=lambda now: note(f"{now.added:,} added, {now.skipped:,} already there"),
         )
     print_import_report(report, output)
-    if report.failed:
-        raise typer.Exit(FAILED)
 
 
 @command
@@ -522,9 +507,8 @@ def serve_cluster(
     from ekphory.cluster.serving import serve_cluster as run
 
     with say_stopped():
-        run(
-            ClusterOptions(
-                server=options, shards=cluster.shards, replicas=options.workers, cpus=cluster.cpus
-            ),
-            on_listening=partial(print_listening, output, pages=_PAGES_OF_CLUSTER),
+        tell = partial(print_listening, output, pages=_PAGES_OF_CLUSTER)
+        asked = ClusterOptions(
+            server=options, shards=cluster.shards, replicas=options.workers, cpus=cluster.cpus
         )
+        run(asked, on_listening=tell)

@@ -142,11 +142,8 @@ def _describe_verification(verification: Verification | None) -> Iterator[tuple[
         where = damage.file or "A file that cannot be named"
         yield "damaged", f"{where}: {rows}{named}: {damage.problem}."
     if verification.unverified:
-        yield (
-            "repairable",
-            f"{verification.unverified:,} of {verification.rows:,} rows have no checksum yet; "
-            "a repair gives them one.",
-        )
+        unverified = f"{verification.unverified:,} of {verification.rows:,} rows"
+        yield "repairable", f"{unverified} have no checksum yet; a repair gives them one."
     elif not verification.damage:
         yield "fine", f"All {verification.rows:,} rows are what was written."
 
@@ -194,9 +191,8 @@ def list_presets(output: OutputOptions) -> None:
 
 
 def _format_settings(settings: Mapping[str, object]) -> str:
-    return ", ".join(
-        f"{name.replace('_', ' ')} {_format_value(value)}" for name, value in settings.items()
-    )
+    told = (f"{name.replace('_', ' ')} {_format_value(each)}" for name, each in settings.items())
+    return ", ".join(told)
 
 
 def _format_value(value: object) -> str:

@@ -116,9 +116,8 @@ def _find_page_reader(name: PageReaderName, settings: Settings) -> PageReader | 
     if not (settings.chat_url and settings.chat_model):
         problem = "no chat service with a model is known"
         raise InvalidInput("ocr", name, problem, "Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL.")
-    return find_page_reader(
-        settings.chat_url, model=settings.chat_model, api_key=settings.chat_api_key
-    )
+    url, model, api_key = settings.chat_url, settings.chat_model, settings.chat_api_key
+    return find_page_reader(url, model=model, api_key=api_key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,17 +167,13 @@ def import_records(
             raise InvalidInput("conversation", given.conversation, problem, "Leave it out.")
         options = documents.to_options(settings_for(where))
         with open_for_writing(where) as memory:
-            if documents.watch:
-                report = _follow(memory, path, options, given.failures)
-            else:
-                report = _import_documents(memory, path, options, given.failures)
+            run = _follow if documents.watch else _import_documents
+            report = run(memory, path, options, given.failures)
     else:
         documents.refuse_for(chosen)
         with open_for_writing(where) as memory:
             report = _import_records(memory, path, chosen, given)
     print_import_report(report, output)
-    if report.failed:
-        raise typer.Exit(FAILED)
 
 
 def _import_records(memory: Memory, path: Path, chosen: Format, given: ImportFlags) -> ImportReport:
@@ -230,16 +225,22 @@ def _follow(
 
 
 def print_import_report(report: ImportReport, output: OutputOptions) -> None:
-    """Print what became of an import: as JSON where that was asked for."""
+    """Print what became of an import, as JSON where that was asked for.
+
+    Raises:
+        Exit: A record was refused: the exit code tells it.
+    """
     if output.json:
         print_json(report)
-        return
-    console = result_console()
-    console.print(f"{report.describe_counts()}.", soft_wrap=True)
-    if report.left_out:
-        reasons = ", ".join(f"{count:,} × {reason}" for reason, count in report.left_out.items())
-        console.print(f"Left out: {reasons}.", soft_wrap=True)
-    _print_failures(report, console)
+    else:
+        console = result_console()
+        console.print(f"{report.describe_counts()}.", soft_wrap=True)
+        if report.left_out:
+            reasons = (f"{count:,} × {reason}" for reason, count in report.left_out.items())
+            console.print(f"Left out: {', '.join(reasons)}.", soft_wrap=True)
+        _print_failures(report, console)
+    if report.failed:
+        raise typer.Exit(FAILED)
 
 
 def _print_failures(report: ImportReport, console: Console) -> None:
@@ -279,9 +280,8 @@ def write_export(target: Path, output: OutputOptions, export: Callable[..., Expo
         problem = "standard output cannot carry a report besides"
         raise InvalidInput("target", "-", problem, "Name a file")
     with step_bar() as show:
-        report = export(
-            target if to_file else sys.stdout.buffer, on_progress=partial(show, "memories")
-        )
+        opened = target if to_file else sys.stdout.buffer
+        report = export(opened, on_progress=partial(show, "memories"))
     if output.json:
         print_json(report)
     else:

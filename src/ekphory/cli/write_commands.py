@@ -97,9 +97,8 @@ def _read_text(text: str) -> str:
     try:
         return sys.stdin.buffer.read().decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise InvalidInput(
-            "text", error.object[error.start : error.start + 8], "must be UTF-8", "Convert the text"
-        ) from error
+        found = error.object[error.start : error.start + 8]
+        raise InvalidInput("text", found, "must be UTF-8", "Convert the text") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -172,13 +172,10 @@ class ShardLease:
         # Others write until they are done: whoever reads meanwhile asks the table.
         self._is_writing = False
         until = time.monotonic() + 2 * self._seconds
-        epoch = self._next(until)
-        begun = time.monotonic()
-        while not self._objects.put_new(
-            self._name(epoch), self._content(time.time() + self._seconds)
-        ):
-            epoch = self._next(until)
-            begun = time.monotonic()
+        while True:
+            epoch, begun = self._next(until), time.monotonic()
+            if self._objects.put_new(self._name(epoch), self._content(time.time() + self._seconds)):
+                break
         # It may have been renewed between the look at it and the next epoch.
         self._wait_for(epoch - 1, until)
         self._begin_writing()
@@ -221,15 +218,13 @@ class ShardLease:
         return [int(name) for name in self._objects.names(self._folder)]
 
     def _read(self, epoch: int) -> _Lease | None:
-        content = self._objects.get(self._name(epoch))
-        if content is None:
+        if (content := self._objects.get(self._name(epoch))) is None:
             return None
         try:
             return _Lease(**json.loads(content))
         except (ValueError, TypeError) as error:
-            raise StoreError(
-                f"{self._name(epoch)}: is not a lease ({error}). Delete it once nobody writes."
-            ) from error
+            problem = f"{self._name(epoch)}: is not a lease ({error})"
+            raise StoreError(f"{problem}. Delete it once nobody writes.") from error
 
     def _put(self, epoch: int, *, until: float) -> None:
         self._objects.put(self._name(epoch), self._content(until))
@@ -285,6 +280,11 @@ class Shards:
     embedder: EmbedderIdentity
     generation: int = 0
 
+    @property
+    def identity(self) -> StoreIdentity:
+        """That of the table of each."""
+        return StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, self.embedder)
+
     def find(self, org: str | None, project: str | None) -> int:
         """Return the number of the shard that holds a project."""
         return find_shard(org, project, shards=self.count)
@@ -307,9 +307,8 @@ class Shards:
 
     def make_tables(self) -> None:
         """Make the tables of all shards that are not there yet, while no other process does."""
-        identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, self.embedder)
         for shard in range(self.count):
-            LanceStore.open(self.uri(shard), identity)
+            LanceStore.open(self.uri(shard), self.identity)
             Ledger(self.uri(shard)).make(judged_to=0)
 
 
@@ -439,10 +438,8 @@ def read_manifest(root: str, number: int | None = None) -> Manifest:
         versions = tuple(map(int, read.get("versions", ())))
         return Manifest(number, _read_shards(root, read), planned, versions)
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(
-            f"{name_place(root)}/{name}: is damaged ({error}). Put it back from a copy of the "
-            "store."
-        ) from error
+        problem = f"{name_place(root)}/{name}: is damaged ({error})"
+        raise StoreError(f"{problem}. Put it back from a copy of the store.") from error
 
 
 def write_manifest(manifest: Manifest) -> None:
@@ -453,10 +450,8 @@ def write_manifest(manifest: Manifest) -> None:
     """
     root, name = manifest.shards.root, _state_name(manifest.number)
     if not Objects(root).put_new(name, _write_manifest(manifest)):
-        raise StoreLocked(
-            f"{name_place(root)}/{name}: another process has changed the manifest. Run the "
-            "command again."
-        )
+        problem = f"{name_place(root)}/{name}: another process has changed the manifest"
+        raise StoreLocked(f"{problem}. Run the command again.")
 
 
 def _state_name(number: int) -> str:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import reduce
+from itertools import chain
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -60,11 +61,8 @@ class SpanningStore:
     ) -> list[MemoryRecord]:
         """Read whole memories; those of one moment in the order of shards."""
         most = None if limit is None else limit + offset
-        found = [
-            record
-            for records in self._ask(lambda part, _: part.select(where, order=order, limit=most))
-            for record in records
-        ]
+        read = self._ask(lambda part, _: part.select(where, order=order, limit=most))
+        found = list(chain.from_iterable(read))
         if order == "written":
             found.sort(key=lambda record: record.created_at)
         else:
@@ -109,9 +107,7 @@ class SpanningStore:
         found = self._ask(
             lambda part, shard: part.scan(where, after_key=self._before(after_key, shard))
         )
-        widened = [
-            replace(each, key=self._widen(each.key, shard)) for shard, each in enumerate(found)
-        ]
+        widened = (replace(each, key=self._widen(each.key, n)) for n, each in enumerate(found))
         joined = reduce(join_columns, widened)
         return _in_order(joined, np.argsort(joined.key))
 
@@ -127,13 +123,12 @@ class SpanningStore:
         self, where: Filter, *, after_key: int = 0, precision: protocol.Precision = np.float32
     ) -> protocol.KeyedVectors:
         """Read the vectors of the current matching memories."""
-        return self._join_vectors(
-            self._ask(
-                lambda part, shard: part.scan_vectors(
-                    where, after_key=self._before(after_key, shard), precision=precision
-                )
-            )
-        )
+
+        def scan(part: LanceStore, shard: int) -> protocol.KeyedVectors:
+            after = self._before(after_key, shard)
+            return part.scan_vectors(where, after_key=after, precision=precision)
+
+        return self._join_vectors(self._ask(scan))
 
     def scan_records(self, where: Filter, *, after_key: int = 0) -> protocol.RecordBlock:
         """Read the current matching memories, whole."""
@@ -186,9 +181,8 @@ class SpanningStore:
         Raises:
             StoreError: Always.
         """
-        raise StoreError(
-            "A handle on all shards only reads. Bind it to an org and a project to write."
-        )
+        problem = "A handle on all shards only reads"
+        raise StoreError(f"{problem}. Bind it to an org and a project to write.")
 
     supersede = delete = purge = note_newest = maintain = tidy = build_index = repair = append
     keep_vectors = switch_vectors = drop_previous_vectors = append
@@ -217,9 +211,8 @@ class SpanningStore:
         keys = np.concatenate([self._widen(each.keys, n) for n, each in enumerate(found)])
         # The windows of a memory stay in the order of its text.
         order = np.argsort(keys, kind="stable")
-        return protocol.KeyedVectors(
-            keys[order], np.concatenate([each.vectors for each in found])[order]
-        )
+        vectors = np.concatenate([each.vectors for each in found])
+        return protocol.KeyedVectors(keys[order], vectors[order])
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,11 +256,9 @@ class _JoinedRecords:
     def without(self, keys: protocol.IntArray) -> _JoinedRecords:
         """Return the blocks without the memories that have these keys."""
         shards = len(self.blocks)
-        blocks = tuple(
-            block.without(keys[keys % shards == shard] // shards)
-            for shard, block in enumerate(self.blocks)
-        )
-        return _JoinedRecords.of(blocks)
+        own = (keys[keys % shards == shard] // shards for shard in range(shards))
+        pairs = zip(self.blocks, own, strict=True)
+        return _JoinedRecords.of(tuple(block.without(gone) for block, gone in pairs))
 
 
 def _in_order(columns: protocol.ScopeColumns, order: protocol.IntArray) -> protocol.ScopeColumns:
@@ -276,11 +267,8 @@ def _in_order(columns: protocol.ScopeColumns, order: protocol.IntArray) -> proto
     starts = (np.cumsum(columns.term_counts, dtype=np.int64) - columns.term_counts)[order]
     before = np.cumsum(counts) - counts
     terms = columns.terms[np.repeat(starts - before, counts) + np.arange(int(counts.sum()))]
-    ordered = {
-        entry.name: getattr(columns, entry.name)[order]
-        for entry in fields(columns)
-        if entry.name != "terms"
-    }
+    names = {entry.name for entry in fields(columns)} - {"terms"}
+    ordered = {name: getattr(columns, name)[order] for name in names}
     return protocol.ScopeColumns(terms=terms, **ordered)
 
 

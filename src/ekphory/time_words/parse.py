@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from functools import cache
 from importlib.util import find_spec
@@ -86,12 +87,10 @@ def _list_words(text: str) -> set[str]:
 
 
 def _to_local(now: datetime, zone: tzinfo) -> datetime:
-    aware = now if now.tzinfo is not None else now.replace(tzinfo=UTC)
-    try:
-        local = aware.astimezone(zone)
-    except OverflowError:
-        # Within a day of the calendar's ends there is nothing to count from.
-        local = aware
+    local = now if now.tzinfo is not None else now.replace(tzinfo=UTC)
+    # Within a day of the calendar's ends there is nothing to count from.
+    with suppress(OverflowError):
+        local = local.astimezone(zone)
     return clamp(local.replace(tzinfo=None))
 
 
@@ -103,18 +102,14 @@ def _find_mentions(words: set[str], query: Query) -> list[Mention]:
     dated = join_named_weekdays(_drop_overlaps(found)[:MOST], query)
     narrowed = _drop_overlaps(narrow(each, query) for each in dated)
     read = _drop_overlaps(open_side(each, query) for each in combine(narrowed, query))
-    others = _drop_overlaps(
-        each
-        for each in happenings
-        if all(each.end <= other.start or other.end <= each.start for other in read)
-    )
-    return sorted([*read, *others], key=lambda each: each.start)[:MOST]
+    taken = [(each.start, each.end) for each in read]
+    apart = (each for each in happenings if all(each.end <= a or b <= each.start for a, b in taken))
+    return sorted([*read, *_drop_overlaps(apart)], key=lambda each: each.start)[:MOST]
 
 
 def _find_all(rules: Iterable[TimeRule], words: set[str], query: Query) -> Iterator[Mention]:
-    return chain.from_iterable(
-        rule.find(query) for rule in rules if not rule.cues.isdisjoint(words)
-    )
+    cued = (rule for rule in rules if not rule.cues.isdisjoint(words))
+    return chain.from_iterable(rule.find(query) for rule in cued)
 
 
 def _drop_overlaps(mentions: Iterable[Mention]) -> list[Mention]:
@@ -249,6 +244,5 @@ def _find_dates(text: str, language: str, now: datetime) -> list[tuple[str, date
 def _strip_foreign_filler(remaining: str, language: str) -> str:
     """Leave out of what remains the language's words of time and of any question."""
     filler = _CUES[language] | set(DATA["languages"][language].get("filler", "").split())
-    return " ".join(
-        word for word in remaining.split() if not filler.issuperset(word.lower().split("'"))
-    )
+    words = remaining.split()
+    return " ".join(each for each in words if not filler.issuperset(each.lower().split("'")))

@@ -34,9 +34,8 @@ from ekphory.time_words.reference import (
     span_unit,
 )
 
-DATA: Mapping[str, Any] = tomllib.loads(
-    files(__package__).joinpath("time_rules.toml").read_text("utf-8")
-)
+_FILE = files(__package__) / "time_rules.toml"
+DATA: Mapping[str, Any] = tomllib.loads(_FILE.read_text("utf-8"))
 
 # Words and numbers.
 
@@ -628,11 +627,8 @@ def _read_session_list(found: TimeMatch) -> Mentions:
         done = each.end()
     if any(min(ends) < 1 for ends in ranges):
         return ()
-    return [
-        mention
-        for ends in dict.fromkeys(ranges)
-        for mention in found.mean(None, sessions=Sessions(min(ends), max(ends)))
-    ]
+    sessions = (Sessions(min(ends), max(ends)) for ends in dict.fromkeys(ranges))
+    return [mention for each in sessions for mention in found.mean(None, sessions=each)]
 
 
 def _read_event(found: TimeMatch) -> Mentions:

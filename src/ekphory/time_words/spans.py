@@ -123,30 +123,26 @@ def _narrow_to_clock(found: Mention, query: Query) -> Mention:
     start, end, is_limit = found.start, found.end, False
     if match := query.before("clock_before", start):
         start -= len(match[0])
-        if compile_pattern("clock_or_score").fullmatch(match[0]) and not query.before(
-            "clock_led", start
-        ):
+        is_score = compile_pattern("clock_or_score").fullmatch(match[0])
+        if is_score and not query.before("clock_led", start):
             return found
         is_limit = query.before("clock_limit", start) is not None
     elif match := query.after("clock_after", end):
         end += len(match[0])
     else:
         return found
-    if match["first"]:
-        span = _read_hours(match, found.span)
-    else:
-        span = _read_hour(match, found.span, is_limit=is_limit)
+    is_range, within = bool(match["first"]), found.span
+    span = _read_hours(match, within) if is_range else _read_hour(match, within, is_limit=is_limit)
     if span is None or span.start >= span.end:
         return found
-    return replace(found, start=start, end=end, span=span, wider=found.span)
+    return replace(found, start=start, end=end, span=span, wider=within)
 
 
 def _read_hour(match: re.Match[str], within: Span, *, is_limit: bool) -> Span | None:
     clock, side = _read_clock(match["one"] or match["bare"]), fold(match["side"])
     # "Until midnight yesterday" goes on to the end of yesterday.
     is_end = side in _UP_TO or (is_limit and clock.is_midnight)
-    moment = next(clock.list_moments(within, is_end=is_end), None)
-    if moment is None:
+    if (moment := next(clock.list_moments(within, is_end=is_end), None)) is None:
         return None
     if side in _UP_TO:
         return Span(within.start, moment)
@@ -321,8 +317,7 @@ def open_side(found: Mention, query: Query) -> Mention:
     """Open it to one side where "since", "before" and the like say so."""
     if match := query.after("onwards", found.end):
         return _open(replace(found, end=found.end + match.end()), "since")
-    match = query.before("direction", found.start)
-    if match is None:
+    if (match := query.before("direction", found.start)) is None:
         return found
     side = "since" if match["start"] else "after" if match["after"] else "before"
     return _open(replace(found, start=found.start - len(match[0])), side)
@@ -376,8 +371,7 @@ def _apply_to_list(done: Sequence[Mention], joined: Mention) -> list[Mention]:
 
 def _correct(mention: Mention, mentions: Sequence[Mention], query: Query) -> Mention:
     """Follow "not the last one, but the one before that", and "the last one and the one before"."""
-    match = query.after("corrected", mention.end)
-    if match is None:
+    if (match := query.after("corrected", mention.end)) is None:
         return mention
     end = mention.end + match.end()
     # "the day before" can be the beginning of "the day before yesterday".
@@ -432,8 +426,7 @@ def _join(first: Mention, second: Mention, query: Query) -> Mention | None:
     between = query.text[first.end : second.start]
     if len(between) > 40:
         return None
-    counted = _count_within(first, second, query)
-    if counted is not None:
+    if counted := _count_within(first, second, query):
         return counted
     to = compile_pattern("to").match(between)
     if to is not None and _is_range(first, to["word"].lower(), query):

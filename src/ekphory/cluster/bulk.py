@@ -30,9 +30,17 @@ from ekphory.config import read_settings
 from ekphory.documents.blocks import SkippedPart
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, StoreError, StoreLocked
-from ekphory.importers import report, source
+from ekphory.importers import report
 from ekphory.importers.ekphory_export import read_export_lines
-from ekphory.importers.source import ImportedRecord, Unreadable
+from ekphory.importers.source import (
+    MAX_UNIT_BYTES,
+    ImportedRecord,
+    Readable,
+    Unreadable,
+    number_lines,
+    parse_object,
+    stream_opened_lines,
+)
 from ekphory.importers.text import read_json_line
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import load_configured_embedder, load_embedder
@@ -98,11 +106,7 @@ def find_files(uri: str) -> tuple[str, list[str]]:
 def read_chunks(folder: str, name: str) -> Iterator[list[Line]]:
     """Read a file in chunks of lines; a row of Parquet counts as the line of JSON that it is."""
     stream = Objects(folder).open(name)
-    lines = (
-        _read_rows(stream, name)
-        if name.endswith(_ROWS)
-        else source.stream_opened_lines(stream, name)
-    )
+    lines = _read_rows(stream, name) if name.endswith(_ROWS) else stream_opened_lines(stream, name)
     while chunk := list(islice(lines, CHUNK)):
         yield chunk
 
@@ -174,9 +178,13 @@ class ChunkImporter:
 
     def _ask(self, method: str, by_shard: dict[int, list[Any]]) -> list[Any]:
         """Ask the writer of each shard, all at once."""
-        writers = {shard: self._writers[shard % len(self._writers)] for shard in by_shard}
-        asked = [getattr(each, method).remote(n, by_shard[n]) for n, each in writers.items()]
-        return list(self._get(asked))
+        answers: list[Any] = self._get(
+            [
+                getattr(self._writers[shard % len(self._writers)], method).remote(shard, items)
+                for shard, items in by_shard.items()
+            ]
+        )
+        return answers
 
 
 def check_records(
@@ -259,7 +267,7 @@ def _try(do: Callable[[], Result]) -> Result:
 def _is_export(folder: str, name: str) -> bool:
     if not name.endswith(_LINES):
         return False
-    first = source.parse_object(Objects(folder).open(name).readline(source.MAX_UNIT_BYTES)) or {}
+    first = parse_object(Objects(folder).open(name).readline(MAX_UNIT_BYTES)) or {}
     return transfer.HEADER_KEY in first
 
 
@@ -268,7 +276,8 @@ def _import_export(
 ) -> Iterator[None]:
     """Import what `ekphory export` wrote, chunk by chunk, with earlier versions and decisions."""
     folder, name = file
-    found = read_export_lines(name, source.number_lines(Objects(folder).open(name)))
+    lines = number_lines(Objects(folder).open(name))
+    found = read_export_lines(name, lines)
     with closing(ShardWriter(shards.root)) as writer:
         while chunk := list(islice(found, CHUNK)):
             left = (each for each in chunk if isinstance(each, Unreadable | SkippedPart))
@@ -281,7 +290,7 @@ def _import_export(
 
 
 def _by_shard(
-    chunk: list[source.Readable], shards: Shards, scope: Scope
+    chunk: list[Readable], shards: Shards, scope: Scope
 ) -> dict[int, list[ImportedRecord]]:
     by_shard: dict[int, list[ImportedRecord]] = defaultdict(list)
     for record in chunk:
@@ -313,10 +322,10 @@ def import_in_bulk(
     """
     folder, names = find_files(uri)
     shards = make_shards(options.store, load_chosen_embedder(), count=options.shards)
-    place = Path(find_root(uri).removeprefix(LOCAL))
+    source = Path(find_root(uri).removeprefix(LOCAL))
     exports = [name for name in names if _is_export(folder, name)]
     others = [name for name in names if name not in exports]
-    with report.failures_file(place, options.failures) as failures:
+    with report.failures_file(source, options.failures) as failures:
         tally = report.Tally(failures)
         steps = [_import_export((folder, each), shards, options.scope, tally) for each in exports]
         if others:
@@ -364,15 +373,17 @@ def _outcomes(
     context = data.DataContext.get_current()
     context.enable_progress_bars = False
     # A chunk goes on as soon as it is read, and counts as soon as it is done.
-    context.target_min_block_size = context.target_max_block_size = 1
+    context.target_min_block_size = 1
+    context.target_max_block_size = 1
     logging.getLogger("ray.data").setLevel("ERROR")
     cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
     actor = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(ShardWriter)
     count = min(shards.count, _MOST_WRITERS, -(-cpus // _PROCESSORS_A_WRITER))
     writers = [actor.remote(shards.root) for _ in range(count)]
-    rows = [{"folder": files[0], "name": name} for name in files[1]]
-    named = data.from_items(rows, override_num_blocks=len(rows))
-    read = named.map_batches(_read_file, batch_size=1, num_cpus=0)
+    folder, names = files
+    read = data.from_items(
+        [{"folder": folder, "name": name} for name in names], override_num_blocks=len(names)
+    ).map_batches(_read_file, batch_size=1, num_cpus=0)
     outcomes = read.map_batches(
         ChunkImporter,
         batch_size=1,

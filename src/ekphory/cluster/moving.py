@@ -10,9 +10,8 @@ from __future__ import annotations
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +34,7 @@ from ekphory.engine import Engine
 from ekphory.errors import EmbedderMismatch, StoreError
 from ekphory.filters.tree import EVERYTHING
 from ekphory.models.embedder import EmbeddingModel
+from ekphory.retrieval.lexical import TERMS_VERSION
 from ekphory.store import protocol
 from ekphory.store.lance import LanceStore
 from ekphory.store.lance_snapshot import LanceSnapshot
@@ -102,9 +102,14 @@ def move(
         manifest = Manifest(manifest.number + 1, mover.target)
         write_manifest(manifest)
     _remove_former(manifest)
-    count, name = manifest.shards.count, str(manifest.shards.embedder)
-    told = {"memories": moved[0], "revisions": moved[1]}
-    return MoveReport(store=name_place(root), shards=count, embedder=name, **told)
+    shards = manifest.shards
+    return MoveReport(
+        store=name_place(root),
+        shards=shards.count,
+        embedder=str(shards.embedder),
+        memories=moved[0],
+        revisions=moved[1],
+    )
 
 
 def reshard(
@@ -144,7 +149,9 @@ def _plan(manifest: Manifest, count: int, embedder: EmbeddingModel) -> Manifest:
 def _fence(source: Shards, shard: int) -> int:
     """Let nobody write a shard any more; return the state in which it is moved."""
     uri, lease = source.uri(shard), source.lease(shard)
-    store = LanceStore.open(uri, source.identity)
+    store = LanceStore.open(
+        uri, protocol.StoreIdentity(protocol.SCHEMA_VERSION, TERMS_VERSION, source.embedder)
+    )
     lease.tables = [store, Ledger(uri)]
     lease.seal()
     Objects(source.root).put_new(f"{source.catalog(shard)}/{LAST}", b"")
@@ -269,8 +276,10 @@ class _Move:
             memories = source.read(part) if len(part) else []
             if not self._is_copied:
                 read = embed_records(self._embedder, [memory.record for memory in memories])
-                pairs = zip(memories, read, strict=True)
-                memories = [replace(memory, vectors=vectors) for memory, (vectors, _) in pairs]
+                memories = [
+                    replace(memory, vectors=vectors)
+                    for memory, (vectors, _) in zip(memories, read, strict=True)
+                ]
             filled.add(memories)
             self._tell(len(memories))
 
@@ -289,16 +298,22 @@ class _Move:
                 for table, row in read_catalog(content, Path(folder) / str(shard), name):
                     new = self.target.find(str(row["org"]), str(row["project"]))
                     rows[new].append((table, row))
-            path = Path(folder)
-            return {n: write_catalog(own, path / f"new-{n}") for n, own in rows.items()}
+            return {
+                shard: write_catalog(own, Path(folder) / f"new-{shard}")
+                for shard, own in rows.items()
+            }
 
 
 def _find_rows(state: LanceSnapshot, target: Shards) -> protocol.IntArray:
     """Return key, row id and new shard of each row, in the order of keys."""
     found = state.places(["key", "org", "project"])
     owners = zip(found["org"].to_pylist(), found["project"].to_pylist(), strict=True)
-    find = cache(target.find)
-    new = np.fromiter((find(*owner) for owner in owners), np.int64, found.num_rows)
+    known: dict[tuple[str | None, str | None], int] = {}
+    new = np.empty(found.num_rows, np.int64)
+    for place, owner in enumerate(owners):
+        if owner not in known:
+            known[owner] = target.find(*owner)
+        new[place] = known[owner]
     columns = [found[name].to_numpy().astype(np.int64) for name in ("key", "_rowid")]
     rows = np.stack([*columns, new], axis=1)
     return np.asarray(rows[np.argsort(rows[:, 0], kind="stable")])
@@ -315,7 +330,8 @@ def _number_anew(sources: Sequence[_Source]) -> tuple[int, int]:
     """
     keys = np.concatenate([source.keys for source in sources])
     shards = np.repeat(np.arange(len(sources)), [len(source.keys) for source in sources])
-    is_judged = np.concatenate([each.keys <= (each.ledger.judged_to or 0) for each in sources])
+    judged = [source.keys <= (source.ledger.judged_to or 0) for source in sources]
+    is_judged = np.concatenate(judged)
     moved = np.empty(len(keys), np.int64)
     moved[np.lexsort((shards, keys, ~is_judged))] = np.arange(1, len(keys) + 1)
     ends = np.cumsum([len(source.keys) for source in sources])[:-1]
@@ -334,7 +350,8 @@ class _Filled:
 
     def keys(self) -> protocol.IntArray:
         """Return the keys that it has, also those that another process has added."""
-        if (version := self._engine.store.version()) != self._version:
+        version = self._engine.store.version()
+        if version != self._version:
             self._keys, self._version = self._engine.store.keys(EVERYTHING), version
         return self._keys
 
@@ -346,7 +363,8 @@ class _Filled:
         # Looked at under the lease: another process may have gone on with the same plan.
         is_outdated = self._engine.store.version() != self._version
         known = set(self.keys().tolist()) if is_outdated else set()
-        if new := [memory for memory in memories if memory.key not in known]:
+        new = [memory for memory in memories if memory.key not in known]
+        if new:
             self._engine.store.append(new)
         self._keys = np.union1d(self._keys, [memory.key for memory in new])
         self._version = self._engine.store.version()
@@ -401,7 +419,8 @@ def read_catalog(
     if content is None:
         return
     path.write_bytes(content)
-    with closing(Database(path)) as database:
+    database = Database(path)
+    try:
         tables = database.read(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         )
@@ -414,14 +433,19 @@ def read_catalog(
                 )
             for row in rows:
                 yield table, {k: v for k, v in dict(row).items() if k != _CATALOG_TABLES[table]}
+    finally:
+        database.close()
 
 
 def write_catalog(rows: Sequence[tuple[str, Mapping[str, Value]]], path: Path) -> bytes:
     """Return the state of a catalog with these rows; `path` is that of a file in the making."""
     states: list[bytes] = []
-    with closing(Database(path, publish=states.append)) as database:
+    database = Database(path, publish=states.append)
+    try:
         for table in _CATALOG_TABLES:
             database.insert_new(table, [row for name, row in rows if name == table])
         with database.transaction():
             pass
+    finally:
+        database.close()
     return states[-1]

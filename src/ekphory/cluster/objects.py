@@ -11,7 +11,7 @@ import importlib
 import io
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
@@ -87,8 +87,9 @@ class Objects:
         stores = importlib.import_module("obstore.store")
         with self._translate_errors("open", ""):
             if root.startswith(LOCAL):
-                place = root.removeprefix(LOCAL)
-                self._store: Any = stores.LocalStore(place, mkdir=True, automatic_cleanup=True)
+                self._store: Any = stores.LocalStore(
+                    root.removeprefix(LOCAL), mkdir=True, automatic_cleanup=True
+                )
             else:
                 self._store = stores.from_url(root)
 
@@ -109,9 +110,11 @@ class Objects:
 
     def get(self, name: str) -> bytes | None:
         """Return an object's content; None where there is no such object."""
-        with self._translate_errors("read", name), suppress(FileNotFoundError):
-            return bytes(self._library.get(self._store, name).bytes())
-        return None
+        with self._translate_errors("read", name):
+            try:
+                return bytes(self._library.get(self._store, name).bytes())
+            except FileNotFoundError:
+                return None
 
     def open(self, name: str) -> IO[bytes]:
         """Return an object's content as a stream that can be read anywhere."""
@@ -153,13 +156,17 @@ class Objects:
 
     def delete(self, name: str) -> None:
         """Delete an object; one that is gone is passed over."""
-        with self._translate_errors("delete", name), suppress(FileNotFoundError):
-            self._library.delete(self._store, name)
+        with self._translate_errors("delete", name):
+            try:
+                self._library.delete(self._store, name)
+            except FileNotFoundError:
+                return
 
     def delete_folder(self, folder: str) -> None:
         """Delete all objects in a folder."""
-        if names := [f"{folder}/{name}" for name in self.names(folder)]:
-            with self._translate_errors("delete", folder):
+        names = [f"{folder}/{name}" for name in self.names(folder)]
+        with self._translate_errors("delete", folder):
+            if names:
                 self._library.delete(self._store, names)
 
     def check_first_write_wins(self) -> None:
@@ -175,7 +182,8 @@ class Objects:
             raise StoreError(
                 f"{name_place(self._root)}: this object storage overwrites an object that is to "
                 "be written only where there is none (If-None-Match: *), so two writers would "
-                "lose memories. Use one that honours it, such as Amazon S3 or MinIO."
+                "lose memories. "
+                "Use one that honours it, such as Amazon S3 or MinIO."
             )
 
     @contextmanager

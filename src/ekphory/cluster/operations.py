@@ -27,11 +27,18 @@ from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, StoreError
 from ekphory.filters.tree import EVERYTHING, And, Comparison, Filter, MetadataField, Or
 from ekphory.models.embedder import EmbeddingModel
+from ekphory.retrieval.lexical import TERMS_VERSION
 from ekphory.scope import Scope
 from ekphory.service.semantic import feature_key
 from ekphory.store.lance import LanceStore
 from ekphory.store.ledger import Ledger
-from ekphory.store.protocol import Damage, StoreHealth, Verification
+from ekphory.store.protocol import (
+    SCHEMA_VERSION,
+    Damage,
+    StoreHealth,
+    StoreIdentity,
+    Verification,
+)
 from ekphory.transfer import ExportReport, export_to_file, export_to_stream
 from ekphory.types import Progress, ignore_progress, now_utc
 
@@ -126,7 +133,6 @@ def export(
 
 _COPY = "ekphory-copy.json"
 """In a copy, and in none but a copy: says of which store it is one."""
-_COMMITS = "_versions/"
 _ATTEMPTS = 5
 
 
@@ -176,9 +182,14 @@ def back_up(
     copy.begin()
     memories = sum(copy.copy_shard(shard) for shard in range(shards.count))
     copy.end()
-    counts = {"memories": memories, "copied": copy.copied, "bytes": copy.bytes}
-    store, place = name_place(shards.root), name_place(root)
-    return CopyReport(store=store, target=place, shards=shards.count, **counts)
+    return CopyReport(
+        store=name_place(shards.root),
+        target=name_place(root),
+        shards=shards.count,
+        memories=memories,
+        copied=copy.copied,
+        bytes=copy.bytes,
+    )
 
 
 class _Copy:
@@ -213,18 +224,21 @@ class _Copy:
         self._copy_folder(self._shards.name(shard))
         catalog = self._shards.catalog(shard)
         for name in self._source.names(catalog)[-1:]:
-            if (content := self._source.get(f"{catalog}/{name}")) is not None:
+            content = self._source.get(f"{catalog}/{name}")
+            if content is not None:
                 self._target.put(f"{catalog}/{name}", content)
         uri = f"{self._root}/{self._shards.name(shard)}"
         Ledger(uri).read()
-        store = LanceStore.open(uri, self._shards.identity)
+        identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, self._shards.embedder)
+        store = LanceStore.open(uri, identity)
         if damage := store.verify(ignore_progress).damage:
             raise StoreError(f"{uri}: {damage[0].file} is damaged ({damage[0].problem}).")
         return store.count(EVERYTHING)
 
     def end(self) -> None:
         """Write the manifest, which says that all of it is there."""
-        write_manifest(Manifest(0, replace(self._shards, root=self._root)))
+        shards = replace(self._shards, root=self._root)
+        write_manifest(Manifest(0, shards))
 
     def _copy_folder(self, folder: str) -> None:
         for _ in range(_ATTEMPTS - 1):
@@ -235,8 +249,10 @@ class _Copy:
 
     def _copy_state(self, folder: str) -> None:
         # What a manifest names was there before it, so the manifests are listed first.
-        manifests = {n: size for n, size in self._source.sizes(folder).items() if _COMMITS in n}
-        files = {n: size for n, size in self._source.sizes(folder).items() if _COMMITS not in n}
+        manifests = {
+            name: size for name, size in self._source.sizes(folder).items() if _is_commit(name)
+        }
+        files = {n: size for n, size in self._source.sizes(folder).items() if not _is_commit(n)}
         there = self._target.sizes(folder)
         for name, size in (*files.items(), *manifests.items()):
             # But for the hint of the newest, no file of Lance is ever changed.
@@ -248,6 +264,10 @@ class _Copy:
             self._on_progress(min(self._done, self._total), self._total)
         for name in there.keys() - files.keys() - manifests.keys():
             self._target.delete(f"{folder}/{name}")
+
+
+def _is_commit(name: str) -> bool:
+    return "_versions/" in name
 
 
 # Erasing a person.

@@ -38,8 +38,16 @@ def running_ray(*, cpus: int | None) -> Iterator[Any]:
     address = os.environ.get("RAY_ADDRESS")
     _prepare_environment(address)
     ray = importlib.import_module("ray")
-    own = {"num_cpus": cpus, "object_store_memory": _OBJECT_BYTES, "include_dashboard": False}
-    started = {} if address else {**own, "_node_ip_address": "127.0.0.1"}
+    started = (
+        {}
+        if address
+        else {
+            "num_cpus": cpus,
+            "object_store_memory": _OBJECT_BYTES,
+            "include_dashboard": False,
+            "_node_ip_address": "127.0.0.1",
+        }
+    )
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error", **started)
     except Exception as error:  # Ray raises no narrower one where it starts too slowly

@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -174,8 +173,8 @@ class ServedShard:
         """Answer one request, and tell what became of the shard."""
         async with self._loading:
             # Nobody else can have written while this process is the sole writer.
-            if not (self._lease.is_sole() or await asyncio.to_thread(self._catalog.is_newest)):
-                await asyncio.to_thread(self._load)
+            if not self._lease.is_sole():
+                await asyncio.to_thread(self._load_if_older)
         answer = await _call(self._app, self._scope(request), request.body)
         events = Counter(self._lease.events)
         since, self._told = events - self._told, events
@@ -187,6 +186,10 @@ class ServedShard:
 
     __del__ = close
     """Ray calls it when it takes the shard from this replica."""
+
+    def _load_if_older(self) -> None:
+        if not self._catalog.is_newest():
+            self._load()
 
     def _load(self) -> None:
         """Open the newest catalog, and a service over it; an earlier one may still be answering."""
@@ -205,7 +208,8 @@ class ServedShard:
 
     def _publish(self, content: bytes) -> None:
         """Write the catalog's next state as the shard's writer."""
-        self._engine.writer.submit(partial(self._catalog.publish, content)).result()
+        catalog = self._catalog
+        self._engine.writer.submit(lambda: catalog.publish(content)).result()
 
     def _scope(self, request: ForwardedRequest) -> dict[str, Any]:
         name, org, project, rights = request.caller
@@ -488,19 +492,23 @@ class Front:
         return await self._answer_of_all(request, join)
 
     async def _show_growth(self, request: Request) -> Response:
-        def join(answers: list[Any]) -> object:
-            return inspection.join_growth(
-                list(map(inspection.GrowthAnswer.model_validate, answers))
-            )
-
-        return await self._answer_of_all(request, join)
+        return await self._answer_of_all(
+            request,
+            lambda answers: inspection.join_growth(
+                [inspection.GrowthAnswer.model_validate(each) for each in answers]
+            ),
+        )
 
     async def _show_health(self, request: Request) -> Response:
-        def join(answers: list[Any]) -> object:
-            read = map(inspect.HealthAnswer.model_validate, answers)
-            return inspect.join_health({self._shards.name(n): each for n, each in enumerate(read)})
-
-        return await self._answer_of_all(request, join)
+        return await self._answer_of_all(
+            request,
+            lambda answers: inspect.join_health(
+                {
+                    self._shards.name(shard): inspect.HealthAnswer.model_validate(each)
+                    for shard, each in enumerate(answers)
+                }
+            ),
+        )
 
     async def _show_latency(self, _: Request) -> Response:
         return JSONResponse(jsonable_encoder(inspect.show_latency(self._metrics)))
@@ -532,8 +540,9 @@ class Front:
         except self._errors as error:
             request.state.failure = error
             message = "The shard did not answer. What was to be written may or may not be there."
-            path = request.url.path
-            return make_error_response(path, 503, message, kind="Unanswered", headers=RETRY)
+            return make_error_response(
+                request.url.path, 503, message, kind="Unanswered", headers=RETRY
+            )
 
     async def _ask_shard(self, shard: int, request: ForwardedRequest) -> Response:
         """Return a shard's answer, unless too many requests wait for it.

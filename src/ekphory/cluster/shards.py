@@ -172,10 +172,13 @@ class ShardLease:
         # Others write until they are done: whoever reads meanwhile asks the table.
         self._is_writing = False
         until = time.monotonic() + 2 * self._seconds
-        while True:
-            epoch, begun = self._next(until), time.monotonic()
-            if self._objects.put_new(self._name(epoch), self._content(time.time() + self._seconds)):
-                break
+        epoch = self._next(until)
+        begun = time.monotonic()
+        while not self._objects.put_new(
+            self._name(epoch), self._content(time.time() + self._seconds)
+        ):
+            epoch = self._next(until)
+            begun = time.monotonic()
         # It may have been renewed between the look at it and the next epoch.
         self._wait_for(epoch - 1, until)
         self._begin_writing()
@@ -218,13 +221,15 @@ class ShardLease:
         return [int(name) for name in self._objects.names(self._folder)]
 
     def _read(self, epoch: int) -> _Lease | None:
-        if (content := self._objects.get(self._name(epoch))) is None:
+        content = self._objects.get(self._name(epoch))
+        if content is None:
             return None
         try:
             return _Lease(**json.loads(content))
         except (ValueError, TypeError) as error:
-            problem = f"{self._name(epoch)}: is not a lease ({error})"
-            raise StoreError(f"{problem}. Delete it once nobody writes.") from error
+            raise StoreError(
+                f"{self._name(epoch)}: is not a lease ({error}). Delete it once nobody writes."
+            ) from error
 
     def _put(self, epoch: int, *, until: float) -> None:
         self._objects.put(self._name(epoch), self._content(until))
@@ -280,11 +285,6 @@ class Shards:
     embedder: EmbedderIdentity
     generation: int = 0
 
-    @property
-    def identity(self) -> StoreIdentity:
-        """That of the table of each."""
-        return StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, self.embedder)
-
     def find(self, org: str | None, project: str | None) -> int:
         """Return the number of the shard that holds a project."""
         return find_shard(org, project, shards=self.count)
@@ -307,8 +307,9 @@ class Shards:
 
     def make_tables(self) -> None:
         """Make the tables of all shards that are not there yet, while no other process does."""
+        identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, self.embedder)
         for shard in range(self.count):
-            LanceStore.open(self.uri(shard), self.identity)
+            LanceStore.open(self.uri(shard), identity)
             Ledger(self.uri(shard)).make(judged_to=0)
 
 
@@ -438,8 +439,10 @@ def read_manifest(root: str, number: int | None = None) -> Manifest:
         versions = tuple(map(int, read.get("versions", ())))
         return Manifest(number, _read_shards(root, read), planned, versions)
     except (ValueError, KeyError, TypeError) as error:
-        problem = f"{name_place(root)}/{name}: is damaged ({error})"
-        raise StoreError(f"{problem}. Put it back from a copy of the store.") from error
+        raise StoreError(
+            f"{name_place(root)}/{name}: is damaged ({error}). Put it back from a copy of the "
+            "store."
+        ) from error
 
 
 def write_manifest(manifest: Manifest) -> None:
@@ -450,8 +453,10 @@ def write_manifest(manifest: Manifest) -> None:
     """
     root, name = manifest.shards.root, _state_name(manifest.number)
     if not Objects(root).put_new(name, _write_manifest(manifest)):
-        problem = f"{name_place(root)}/{name}: another process has changed the manifest"
-        raise StoreLocked(f"{problem}. Run the command again.")
+        raise StoreLocked(
+            f"{name_place(root)}/{name}: another process has changed the manifest. Run the "
+            "command again."
+        )
 
 
 def _state_name(number: int) -> str:

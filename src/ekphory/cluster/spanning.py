@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import reduce
-from itertools import chain
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -61,8 +60,11 @@ class SpanningStore:
     ) -> list[MemoryRecord]:
         """Read whole memories; those of one moment in the order of shards."""
         most = None if limit is None else limit + offset
-        read = self._ask(lambda part, _: part.select(where, order=order, limit=most))
-        found = list(chain.from_iterable(read))
+        found = [
+            record
+            for records in self._ask(lambda part, _: part.select(where, order=order, limit=most))
+            for record in records
+        ]
         if order == "written":
             found.sort(key=lambda record: record.created_at)
         else:
@@ -107,7 +109,9 @@ class SpanningStore:
         found = self._ask(
             lambda part, shard: part.scan(where, after_key=self._before(after_key, shard))
         )
-        widened = (replace(each, key=self._widen(each.key, n)) for n, each in enumerate(found))
+        widened = [
+            replace(each, key=self._widen(each.key, shard)) for shard, each in enumerate(found)
+        ]
         joined = reduce(join_columns, widened)
         return _in_order(joined, np.argsort(joined.key))
 
@@ -123,12 +127,13 @@ class SpanningStore:
         self, where: Filter, *, after_key: int = 0, precision: protocol.Precision = np.float32
     ) -> protocol.KeyedVectors:
         """Read the vectors of the current matching memories."""
-
-        def scan(part: LanceStore, shard: int) -> protocol.KeyedVectors:
-            after = self._before(after_key, shard)
-            return part.scan_vectors(where, after_key=after, precision=precision)
-
-        return self._join_vectors(self._ask(scan))
+        return self._join_vectors(
+            self._ask(
+                lambda part, shard: part.scan_vectors(
+                    where, after_key=self._before(after_key, shard), precision=precision
+                )
+            )
+        )
 
     def scan_records(self, where: Filter, *, after_key: int = 0) -> protocol.RecordBlock:
         """Read the current matching memories, whole."""
@@ -181,8 +186,9 @@ class SpanningStore:
         Raises:
             StoreError: Always.
         """
-        problem = "A handle on all shards only reads"
-        raise StoreError(f"{problem}. Bind it to an org and a project to write.")
+        raise StoreError(
+            "A handle on all shards only reads. Bind it to an org and a project to write."
+        )
 
     supersede = delete = purge = note_newest = maintain = tidy = build_index = repair = append
     keep_vectors = switch_vectors = drop_previous_vectors = append
@@ -211,8 +217,9 @@ class SpanningStore:
         keys = np.concatenate([self._widen(each.keys, n) for n, each in enumerate(found)])
         # The windows of a memory stay in the order of its text.
         order = np.argsort(keys, kind="stable")
-        vectors = np.concatenate([each.vectors for each in found])
-        return protocol.KeyedVectors(keys[order], vectors[order])
+        return protocol.KeyedVectors(
+            keys[order], np.concatenate([each.vectors for each in found])[order]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +263,11 @@ class _JoinedRecords:
     def without(self, keys: protocol.IntArray) -> _JoinedRecords:
         """Return the blocks without the memories that have these keys."""
         shards = len(self.blocks)
-        own = (keys[keys % shards == shard] // shards for shard in range(shards))
-        pairs = zip(self.blocks, own, strict=True)
-        return _JoinedRecords.of(tuple(block.without(gone) for block, gone in pairs))
+        blocks = tuple(
+            block.without(keys[keys % shards == shard] // shards)
+            for shard, block in enumerate(self.blocks)
+        )
+        return _JoinedRecords.of(blocks)
 
 
 def _in_order(columns: protocol.ScopeColumns, order: protocol.IntArray) -> protocol.ScopeColumns:
@@ -267,8 +276,11 @@ def _in_order(columns: protocol.ScopeColumns, order: protocol.IntArray) -> proto
     starts = (np.cumsum(columns.term_counts, dtype=np.int64) - columns.term_counts)[order]
     before = np.cumsum(counts) - counts
     terms = columns.terms[np.repeat(starts - before, counts) + np.arange(int(counts.sum()))]
-    names = {entry.name for entry in fields(columns)} - {"terms"}
-    ordered = {name: getattr(columns, name)[order] for name in names}
+    ordered = {
+        entry.name: getattr(columns, entry.name)[order]
+        for entry in fields(columns)
+        if entry.name != "terms"
+    }
     return protocol.ScopeColumns(terms=terms, **ordered)
 
 

@@ -97,6 +97,33 @@ def test_a_set_that_gets_another_embedder_keeps_its_features(client, by_length, 
     assert memory.delete_semantic(feature) is True
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/memories", {"messages": [{"content": "I live in Oslo."}]}),
+        ("/memories/capture", {"messages": [{"role": "user", "content": "I live in Oslo."}]}),
+        (
+            "/memories/semantic/feature",
+            {"category_name": "profile", "tag": "home", "feature": "city", "value": "Oslo"},
+        ),
+    ],
+)
+def test_a_project_that_is_written_first_gets_the_embedder_for_new_ones(
+    tmp_path, service, path, body
+):
+    with running_server(tmp_path / "store") as server:
+        config = {"api_key": "k", "model": "length", "base_url": f"{service.host}/v1"}
+        added = {"name": "by-length", "provider": "openai", "config": config}
+        server.client.post("/api/v2/config/resources/embedders", json=added)
+        changed = {"episodic_memory": {"long_term_memory": {"embedder": "by-length"}}}
+        server.client.put("/api/v2/config/memory", json=changed)
+        if "feature" in body:
+            named = {**HOME, "metadata_tags": ["user_id"], "set_metadata": {"user_id": "mara"}}
+            body = {**body, **server.answer("/memories/semantic/set_id/get", named)}
+        assert server.post(path, {**HOME, **body}).is_success
+        assert server.answer("/projects/get", HOME)["config"]["embedder"] == "by-length"
+
+
 def test_what_is_changed_over_http_outlives_the_server(tmp_path):
     with running_server(tmp_path / "store") as server:
         answered = server.client.put(

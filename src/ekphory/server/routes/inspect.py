@@ -572,7 +572,7 @@ def forget_memory(request: InspectForget, session: ToWrite) -> ForgottenAnswer:
     """Forget a memory with its history. Without `purge` the answer takes it back."""
     place = session.place(request)
     undo = session.service.inspection.forget(place, request.id, purge=request.purge)
-    session.service.projects.ensure(*place.owner)  # it stays when its last memory goes
+    session.service.ensure_project(place)  # it stays when its last memory goes
     return ForgottenAnswer(undo=undo)
 
 

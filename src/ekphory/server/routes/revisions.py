@@ -206,7 +206,7 @@ def capture(request: Capture, session: ToWrite) -> CaptureAnswer:
     No language model is asked. Repeating the same request adds nothing.
     """
     place = session.place(request)
-    session.service.projects.ensure(*place.owner)
+    session.service.ensure_project(place)
     with session.service.memory(place) as memory:
         report = memory.capture(
             [each.model_dump(exclude_none=True) for each in request.messages],

@@ -279,7 +279,7 @@ def add_feature(request: AddFeature, session: ToWrite) -> FeatureId:
         metadata=texts(request.feature_metadata),
         citations=tuple(session.service.uids.stored(place, request.citations or ())),
     )
-    session.service.projects.ensure(*place.owner)
+    session.service.ensure_project(place)
     feature_id = session.service.features.add(place, feature)
     session.metrics.added.inc()
     return FeatureId(feature_id=feature_id)

@@ -377,9 +377,10 @@ def _find_answer_to_hook(arguments: Sequence[str], text: str) -> dict[str, Any] 
     """Return the answer to a hook, which waits for the process to start, and not for long."""
     import time
 
+    if not _may_be_asked(arguments) or len(text) > MOST_BYTES // 2:
+        return {"alone": True}
     until = time.monotonic() + _HOOK_SECONDS
-    is_usual = _may_be_asked(arguments) and len(text) <= MOST_BYTES // 2
-    request = _make_request(arguments, stdin=text) if is_usual else None
+    request = _make_request(arguments, stdin=text)
     if request is None:
         return {"alone": True}
     started = False

@@ -49,7 +49,7 @@ class ArrowRecords:
     def of(cls, rows: pa.Table) -> ArrowRecords:
         """Sort rows with a column `key` into a block."""
         ordered = rows.sort_by("key").combine_chunks()
-        keys = lance_rows.integers(ordered["key"])
+        keys = lance_rows.integers(ordered["key"], missing=0)
         return cls(keys, ordered.drop_columns(["key"]))
 
     @property

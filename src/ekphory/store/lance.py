@@ -170,7 +170,7 @@ class LanceStore:
         if not lance_table.is_remote(self._uri):
             KeptArrays(Path(self._uri), table=TABLE_FOLDER).clear()
         self._rewrite(self.identity)
-        living = lance_rows.integers(self._rows(_FIRST_WINDOW, ["key"])["key"])
+        living = lance_rows.integers(self._rows(_FIRST_WINDOW, ["key"])["key"], missing=0)
         known = list(list_vectors_beside(self._uri))
         for beside in known:
             beside.keep_only(living)
@@ -218,7 +218,7 @@ class LanceStore:
         if named is not None:
             return np.array(sorted(named), np.int64)
         table = self._rows(self._condition(where), ["key"])
-        return np.sort(lance_rows.integers(table["key"]))
+        return np.sort(lance_rows.integers(table["key"], missing=0))
 
     @lance_table.with_lance_errors_translated("read")
     def count(self, where: Filter) -> int:
@@ -319,7 +319,7 @@ class LanceStore:
     def lacking(self, embedder: EmbedderIdentity) -> protocol.IntArray:
         """Return the keys of all memories without a vector by that model."""
         condition = _UNEMBEDDED if embedder == self.identity.embedder else _FIRST_WINDOW
-        keys = lance_rows.integers(self._rows(condition, ["key"])["key"])
+        keys = lance_rows.integers(self._rows(condition, ["key"])["key"], missing=0)
         return np.setdiff1d(keys, VectorsBeside(self._uri, embedder).keys)
 
     @lance_table.with_lance_errors_translated("write")

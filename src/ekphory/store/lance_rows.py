@@ -333,10 +333,10 @@ def replace_vectors(
         dimension = batch.schema.field("vector").type.list_size
         batch = complete_batch(batch, schema, dimension=dimension)
     table = pa.Table.from_batches([batch]).select(schema.names)
-    keys = integers(table["key"])
+    keys = integers(table["key"], missing=0)
     found = find(np.unique(keys).tolist())
     replaced = np.isin(keys, np.fromiter(found, np.int64, len(found)))
-    first = replaced & (integers(table["passage"]) == 0)
+    first = replaced & (integers(table["passage"], missing=0) == 0)
     parts = [] if replaced.all() else [table.filter(pa.array(~replaced))]
     if first.any():
         heads = table.filter(pa.array(first)).drop_columns(["vector"]).to_pylist()
@@ -360,7 +360,7 @@ def to_stored(table: pa.Table, *, dimension: int) -> list[StoredMemory]:
                 f"a row of memory {row['id']!r} is not what was written. Forget it, or restore a "
                 "backup."
             )
-    keys, starts = np.unique(integers(ordered["key"]), return_index=True)
+    keys, starts = np.unique(integers(ordered["key"], missing=0), return_index=True)
     first = ordered.take(pa.array(starts))
     columns = [first[name].to_pylist() for name in ("thread", "terms", "fingerprint")]
     windows = np.split(vectors(ordered["vector"], dimension=dimension), starts[1:])
@@ -405,12 +405,12 @@ def to_records_by_key(table: pa.Table) -> dict[int, MemoryRecord]:
     return dict(zip(table["key"].to_pylist(), to_records(table), strict=True))
 
 
-def microseconds(column: pa.ChunkedArray, *, missing: int = 0) -> IntArray:
+def microseconds(column: pa.ChunkedArray, *, missing: int) -> IntArray:
     """Return a column of moments as microseconds since 1970."""
     return integers(column.cast(pa.timestamp("us")).cast(pa.int64()), missing=missing)
 
 
-def integers(column: pa.ChunkedArray, *, missing: int = 0) -> IntArray:
+def integers(column: pa.ChunkedArray, *, missing: int) -> IntArray:
     """Return a column of integers, with a value for those that are missing."""
     return np.asarray(column.fill_null(missing).to_numpy(), np.int64)
 
@@ -424,7 +424,7 @@ def vectors(column: pa.ChunkedArray, *, dimension: int) -> NDArray[np.float32]:
 def plain_values(column: pa.ChunkedArray) -> NDArray[Any]:
     """Return a column as texts, numbers or microseconds; a text that is missing is empty."""
     if pa.types.is_timestamp(column.type):
-        return microseconds(column)
+        return microseconds(column, missing=0)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         # Each name is held once, however many memories have it.
         coded = column.fill_null("").combine_chunks().dictionary_encode()
@@ -495,10 +495,10 @@ def to_scope_columns(table: pa.Table) -> ScopeColumns:
     """Read rows with `scan_columns`, in their order."""
     terms = table["terms"].combine_chunks()
     return ScopeColumns(
-        key=integers(table["key"]),
-        thread=integers(table["thread"]),
-        sequence=integers(table["sequence"]),
-        at=microseconds(table["at"]),
+        key=integers(table["key"], missing=0),
+        thread=integers(table["thread"], missing=0),
+        sequence=integers(table["sequence"], missing=0),
+        at=microseconds(table["at"], missing=0),
         expires_at=microseconds(table["expires_at"], missing=NEVER),
         importance=np.asarray(table["importance"].to_numpy(), np.float32),
         # Earlier tables do not tell, and then every importance counts, as it did.
@@ -517,7 +517,9 @@ def to_scope_columns(table: pa.Table) -> ScopeColumns:
 
 def keyed_vectors(table: pa.Table, *, dimension: int) -> KeyedVectors:
     """Read the columns key and vector, in the order of the rows."""
-    return KeyedVectors(integers(table["key"]), vectors(table["vector"], dimension=dimension))
+    return KeyedVectors(
+        integers(table["key"], missing=0), vectors(table["vector"], dimension=dimension)
+    )
 
 
 def gather_vectors(
@@ -538,8 +540,8 @@ def gather_vectors(
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         end = min(filled + batch.num_rows, total)
-        order[filled:end, 0] = integers(rows["key"])[: end - filled]
-        order[filled:end, 1] = integers(rows["passage"])[: end - filled]
+        order[filled:end, 0] = integers(rows["key"], missing=0)[: end - filled]
+        order[filled:end, 1] = integers(rows["passage"], missing=0)[: end - filled]
         read = vectors(rows["vector"], dimension=dimension)
         into[filled:end] = read[: end - filled]
         filled = end
@@ -570,10 +572,10 @@ class LanceTakes:
 
     def note(self, scanned: pa.Table) -> None:
         """Remember where the first windows of memories are: columns key, windows and _rowid."""
-        keys = integers(scanned["key"])
+        keys = integers(scanned["key"], missing=0)
         rows = integers(scanned["_rowid"].cast(pa.int64()), missing=UNKNOWN)
         self._first_windows.note(keys, rows)
-        whole = integers(scanned["windows"]) == 1
+        whole = integers(scanned["windows"], missing=0) == 1
         self._only_windows.note(keys[whole], rows[whole])
 
     def records(self, keys: IntArray) -> dict[int, MemoryRecord]:
@@ -606,4 +608,4 @@ class LanceTakes:
         if len(unknown) == 0:
             return keys
         table = self._take(unknown.tolist(), ["key"])
-        return np.append(keys[keys != UNKNOWN], integers(table["key"]))
+        return np.append(keys[keys != UNKNOWN], integers(table["key"], missing=0))

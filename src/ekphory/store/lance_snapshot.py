@@ -95,7 +95,7 @@ class LanceSnapshot:
     def rows(self, where: Filter) -> protocol.IntArray:
         """Return where the current matching memories are, in the order of writing."""
         parts = [
-            np.stack([lance_rows.integers(part[name]) for name in ("key", "_rowid")])
+            np.stack([lance_rows.integers(part[name], missing=0) for name in ("key", "_rowid")])
             for part in self._stream(And((where, protocol.CURRENT)), ["key"])
         ]
         keys, rows = np.concatenate([np.empty((2, 0), np.int64), *parts], axis=1)

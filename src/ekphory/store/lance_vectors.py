@@ -61,7 +61,7 @@ class VectorsBeside:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         query = self._table.search().limit(ALL_ROWS).select(["key"]).with_row_id(True)
         found = query.to_arrow()
-        return integers(found["key"]), found["_rowid"].to_numpy().astype(np.int64)
+        return integers(found["key"], missing=0), found["_rowid"].to_numpy().astype(np.int64)
 
     def read(self, keys: Iterable[int]) -> dict[int, FloatMatrix]:
         """Return the vectors of those of these memories that have some, by key."""

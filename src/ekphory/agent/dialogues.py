@@ -171,11 +171,14 @@ def _read_response(response: Response) -> ModelTurn:
             refusal = refusals[-1] if refusals else refusal
     if response.incomplete_details is not None:
         refusal = f"cut off: {response.incomplete_details.reason}"
-    read, written = 0, 0
-    if (usage := response.usage) is not None:
-        read, written = usage.input_tokens, usage.output_tokens
-    tokens = {"input_tokens": read, "output_tokens": written}
-    return ModelTurn(text="\n".join(texts), calls=tuple(calls), refusal=refusal, **tokens)
+    usage = response.usage
+    return ModelTurn(
+        text="\n".join(texts),
+        calls=tuple(calls),
+        refusal=refusal,
+        input_tokens=usage.input_tokens if usage else 0,
+        output_tokens=usage.output_tokens if usage else 0,
+    )
 
 
 def _is_ours(item: ResponseFunctionShellToolCall) -> bool:
@@ -296,9 +299,13 @@ def _read_message(message: Message) -> ModelTurn:
         for block in message.content
         if block.type == "tool_use"
     )
-    usage, refusal = message.usage, _ENDINGS.get(message.stop_reason or "")
-    tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    return ModelTurn(text="\n".join(texts), calls=calls, refusal=refusal, **tokens)
+    return ModelTurn(
+        text="\n".join(texts),
+        calls=calls,
+        refusal=_ENDINGS.get(message.stop_reason or ""),
+        input_tokens=message.usage.input_tokens,
+        output_tokens=message.usage.output_tokens,
+    )
 
 
 def _repeat_blocks(message: Message) -> list[dict[str, Any]]:

@@ -14,9 +14,18 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, cast, get_type_hints
 
-import rich.progress as bars
 import typer
 from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 from typer.models import ParameterInfo
 
@@ -40,8 +49,12 @@ class ResultConsole(Console):
 
 def result_console() -> Console:
     """Make the console for results; colours and the width of the window only on a terminal."""
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    return ResultConsole(width=width, markup=False, highlight=False, emoji=False)
+    return ResultConsole(
+        width=None if sys.stdout.isatty() else PIPE_WIDTH,
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
 
 
 def message_console() -> Console:
@@ -67,7 +80,8 @@ def print_result(
 def make_unprintable_harmless() -> None:
     """Let characters that the terminal's encoding lacks be shown escaped, not end the command."""
     for stream in (sys.stdout, sys.stderr):
-        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
             reconfigure(errors="backslashreplace")
 
 
@@ -230,9 +244,11 @@ def gather(function: Function, given: Mapping[str, Any]) -> dict[str, Any]:
     """Turn the flat values that typer gives back into the function's own arguments."""
     arguments: dict[str, Any] = {}
     for name, kind in get_type_hints(function).items():
+        if name == "return":
+            continue
         if is_dataclass(kind) and isinstance(kind, type):
             arguments[name] = kind(**{entry.name: given[entry.name] for entry in fields(kind)})
-        elif name != "return":
+        else:
             arguments[name] = given[name]
     return arguments
 
@@ -265,19 +281,19 @@ Note = Callable[[str], None]
 
 
 @contextmanager
-def _show_progress(*columns: bars.ProgressColumn) -> Iterator[bars.Progress]:
+def _show_progress(*columns: ProgressColumn) -> Iterator[Progress]:
     """Show progress on standard error while a long command runs, where that is a terminal."""
     console = message_console()
-    with bars.Progress(
+    with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
         yield progress
 
 
-class _RateColumn(bars.ProgressColumn):
+class _RateColumn(ProgressColumn):
     """How much is done in a second."""
 
-    def render(self, task: bars.Task) -> Text:
+    def render(self, task: Task) -> Text:
         """Return it, once it is known."""
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:,.0f}/s")
@@ -289,14 +305,9 @@ def step_bar() -> Iterator[Steps]:
 
     What it yields takes the activity, how much is done, and of how much.
     """
-    columns = (
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        _RateColumn(),
-        bars.TimeRemainingColumn(),
-    )
-    left = bars.TextColumn("left")
-    with _show_progress(bars.TextColumn("{task.description}"), *columns, left) as progress:
+    columns = (BarColumn(), MofNCompleteColumn(), _RateColumn(), TimeRemainingColumn())
+    left = TextColumn("left")
+    with _show_progress(TextColumn("{task.description}"), *columns, left) as progress:
         tasks = {}
 
         def show(activity: str, done: int, total: int) -> None:
@@ -311,7 +322,7 @@ def step_bar() -> Iterator[Steps]:
 def show_note(opening: str) -> Iterator[Note]:
     """Show a moving bar with a note beside it, for work of unknown length."""
     with _show_progress(
-        bars.BarColumn(), bars.TextColumn("{task.description}"), bars.TimeElapsedColumn()
+        BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     ) as progress:
         task = progress.add_task(opening, total=None)
         yield lambda note: progress.update(task, description=note)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from statistics import median
@@ -184,9 +183,13 @@ def _play(memory: Memory, scene: Scene) -> SearchResult:
 
 def _ask(memory: Memory, question: DemoQuestion) -> DemoAnswer:
     started = time.perf_counter()
-    options = AgentOptions(settings=AgentSettings(agent_session_provider="local"))
-    asked = partial(memory.search, question.text, k=_SHOWN, now=DEMO_NOW)
-    result = asked(agent_mode=bool(question.chain), agent_options=options)
+    result = memory.search(
+        question.text,
+        k=_SHOWN,
+        now=DEMO_NOW,
+        agent_mode=bool(question.chain),
+        agent_options=AgentOptions(settings=AgentSettings(agent_session_provider="local")),
+    )
     milliseconds = (time.perf_counter() - started) * 1000
     hits = result.hits
     ranked = ((rank, hit) for rank, hit in enumerate(hits, start=1) if hit.id in question.expected)

@@ -278,7 +278,9 @@ def make_score_table(hits: Sequence[Hit]) -> Table:
 
 
 def _describe(stage: StageTrace) -> str:
-    noted = [f"{k.replace('_', ' ')} {_format_value(v)}" for k, v in stage.detail.items()]
+    noted = (
+        f"{name.replace('_', ' ')} {_format_value(value)}" for name, value in stage.detail.items()
+    )
     return ", ".join([stage.reason, *noted] if stage.reason else noted)
 
 

@@ -14,10 +14,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+import typer
 from rich.table import Table
 
 from ekphory import resident
-from ekphory.cli.command import command, message_console, print_result, result_console, show_note
+from ekphory.cli.command import (
+    FAILED,
+    command,
+    message_console,
+    print_result,
+    result_console,
+    show_note,
+)
 from ekphory.cli.options import OutputOptions, StoreOptions, settings_for
 from ekphory.cli.output import print_json
 from ekphory.cli.transfer_commands import print_import_report
@@ -491,6 +499,8 @@ def import_in_bulk(
             on_progress=lambda now: note(f"{now.added:,} added, {now.skipped:,} already there"),
         )
     print_import_report(report, output)
+    if report.failed:
+        raise typer.Exit(FAILED)
 
 
 @command

@@ -174,6 +174,8 @@ def import_records(
         with open_for_writing(where) as memory:
             report = _import_records(memory, path, chosen, given)
     print_import_report(report, output)
+    if report.failed:
+        raise typer.Exit(FAILED)
 
 
 def _import_records(memory: Memory, path: Path, chosen: Format, given: ImportFlags) -> ImportReport:
@@ -225,22 +227,16 @@ def _follow(
 
 
 def print_import_report(report: ImportReport, output: OutputOptions) -> None:
-    """Print what became of an import, as JSON where that was asked for.
-
-    Raises:
-        Exit: A record was refused: the exit code tells it.
-    """
+    """Print what became of an import: as JSON where that was asked for."""
     if output.json:
         print_json(report)
-    else:
-        console = result_console()
-        console.print(f"{report.describe_counts()}.", soft_wrap=True)
-        if report.left_out:
-            reasons = (f"{count:,} × {reason}" for reason, count in report.left_out.items())
-            console.print(f"Left out: {', '.join(reasons)}.", soft_wrap=True)
-        _print_failures(report, console)
-    if report.failed:
-        raise typer.Exit(FAILED)
+        return
+    console = result_console()
+    console.print(f"{report.describe_counts()}.", soft_wrap=True)
+    if report.left_out:
+        reasons = ", ".join(f"{count:,} × {reason}" for reason, count in report.left_out.items())
+        console.print(f"Left out: {reasons}.", soft_wrap=True)
+    _print_failures(report, console)
 
 
 def _print_failures(report: ImportReport, console: Console) -> None:

@@ -33,7 +33,8 @@ _OF_THE_TEMPLATE = datetime(2013, 12, 23, 23, 15, tzinfo=UTC)
 
 def read_word(path: Path, _settings: ReadingSettings) -> Iterator[Read]:
     """Read the body of a .docx file; headers, footers, footnotes and comments are not read."""
-    if problem := _find_problem(path):
+    problem = _find_problem(path)
+    if problem is not None:
         yield problem
         return
     with from_docs_extra("Reading Word files"):
@@ -82,14 +83,13 @@ def _read_blocks(document: Document) -> Iterator[Read]:
         is_table = element.tag.endswith("}tbl")
         text = _read_table(element) if is_table else _read_text(element)
         style = "" if is_table else levels.find_name(element)
-        level = _read_heading_level(style)
-        is_listed = style.startswith("List ") or element.xpath("./w:pPr/w:numPr")
-        if text and not is_table and level is None and is_listed:
+        if text and not is_table and _is_item(element, style):
             items.append(f"- {text}")
             continue
         if items:
             yield Block("\n".join(items), "list", number - len(items), number - 1)
             items = []
+        level = _read_heading_level(style)
         if text and style.lower().startswith("toc"):
             yield SkippedPart("table of contents")
         elif text and level is not None:
@@ -125,6 +125,11 @@ def _read_heading_level(style: str) -> int | None:
     if style == "Title":
         return 0
     return int(number) if name == "Heading" and number.isdecimal() else None
+
+
+def _is_item(paragraph: Any, style: str) -> bool:  # noqa: ANN401  an element of python-docx
+    numbered = bool(paragraph.xpath("./w:pPr/w:numPr"))
+    return _read_heading_level(style) is None and (numbered or style.startswith("List "))
 
 
 def _read_text(element: Any) -> str:  # noqa: ANN401  an element of python-docx

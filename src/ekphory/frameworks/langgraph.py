@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
@@ -31,7 +31,7 @@ from ekphory.errors import (
 from ekphory.filters.tree import And, Comparison, Field, Filter, In, MetadataField
 from ekphory.memory import Memory
 from ekphory.prompting.recall_block import strip_recall_blocks
-from ekphory.scope import LONGEST_NAME, Scope, owned_like
+from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope, owned_like
 from ekphory.search import MOST_HITS
 from ekphory.types import MemoryRecord, Scalar, is_storable, now_utc
 from ekphory.write import LONGEST_TEXT
@@ -78,9 +78,12 @@ def extract_text(value: Mapping[str, Any], fields: Sequence[str]) -> str | None:
     # What UTF-8 cannot carry is kept in the value, where JSON escapes it.
     text = "\n".join(parts).replace("\0", " ").encode("utf-8", "replace").decode()
     if len(text) > LONGEST_TEXT:
-        problem = f"has {len(text):,} characters to search, more than {LONGEST_TEXT:,}"
-        remedy = "Name the fields to search, index=['title'], or none, index=False"
-        raise InvalidInput("value", value, problem, remedy)
+        raise InvalidInput(
+            "value",
+            value,
+            f"has {len(text):,} characters to search, more than {LONGEST_TEXT:,}",
+            "Name the fields to search, index=['title'], or none, index=False",
+        )
     return text if strip_recall_blocks(text).strip() else None
 
 
@@ -159,8 +162,9 @@ def fits(condition: MatchCondition, namespace: Namespace) -> bool:
     wanted = condition.path
     places = {"prefix": 0, "suffix": len(namespace) - len(wanted)}
     if condition.match_type not in places:
-        remedy = f"Choose from {', '.join(places)}"
-        raise InvalidInput("match_type", condition.match_type, "is unknown", remedy)
+        raise InvalidInput(
+            "match_type", condition.match_type, "is unknown", f"Choose from {', '.join(places)}"
+        )
     if len(wanted) > len(namespace):
         return False
     part = namespace[places[condition.match_type] :]
@@ -178,8 +182,9 @@ def check_value_filter(given: Mapping[str, Any]) -> None:
     """
     for name, wanted in given.items():
         if name.startswith("$"):
-            remedy = 'Give {"field": {"$gt": 1}}'
-            raise FilterError("filter", name, "stands where a field must", remedy)
+            raise FilterError(
+                "filter", name, "stands where a field must", 'Give {"field": {"$gt": 1}}'
+            )
         _check_condition(wanted)
 
 
@@ -193,10 +198,14 @@ def _check_condition(wanted: object) -> None:
         case dict() if _has_operator(wanted):
             for name in wanted:
                 if name not in _OPERATORS:
-                    remedy = f"Use one of {', '.join(_OPERATORS)}"
-                    raise FilterError("filter", name, "no such operator", remedy)
-        case dict() | list() | tuple():
-            for part in wanted.values() if isinstance(wanted, dict) else wanted:
+                    raise FilterError(
+                        "filter", name, "no such operator", f"Use one of {', '.join(_OPERATORS)}"
+                    )
+        case dict():
+            for part in wanted.values():
+                _check_condition(part)
+        case list() | tuple():
+            for part in wanted:
                 _check_condition(part)
 
 
@@ -281,14 +290,16 @@ class ItemSpace:
         """
         if not isinstance(key, str):
             raise InvalidInput("key", key, "must be a string", "Give a str")
-        owner = {name: value for name, value in asdict(self.scope).items() if value is not None}
+        bound = {name: getattr(self.scope, name) for name in SCOPE_FIELDS}
+        owner = {name: value for name, value in bound.items() if value is not None}
         parts = [owner, *check_labels(namespace), key]
         readable = json.dumps(parts, ensure_ascii=False)
         # Half of a surrogate pair is text in Python, and cannot be stored as it is.
         name = readable if is_storable(readable) else json.dumps(parts)
         if len(name) > LONGEST_NAME:
-            problem = "is too long with its namespace"
-            raise InvalidInput("key", key, problem, f"Give up to {LONGEST_NAME:,}")
+            raise InvalidInput(
+                "key", key, "is too long with its namespace", f"Give up to {LONGEST_NAME:,}"
+            )
         return name
 
     def filter_beneath(self, prefix: Sequence[str]) -> Filter:
@@ -351,8 +362,12 @@ class NewItem:
     def metadata(self, *, created_at: datetime) -> dict[str, Scalar]:
         """Return the metadata of its memory."""
         lifetime = {} if self.minutes is None else {_MINUTES: self.minutes}
-        written, is_searchable = created_at.isoformat(), self.text is not None
-        return {_VALUE: self.value, _CREATED: written, _SEARCHABLE: is_searchable, **lifetime}
+        return {
+            _VALUE: self.value,
+            _CREATED: created_at.isoformat(),
+            _SEARCHABLE: self.text is not None,
+            **lifetime,
+        }
 
     def record(self) -> dict[str, Any]:
         """Return its memory, as `Memory.add_many` takes it; its life begins now."""
@@ -385,8 +400,14 @@ def check_item(op: PutOp, *, name: str, fields: Sequence[str], now: datetime) ->
         raise InvalidInput("index", op.index, "must be a list of fields", f"Give [{op.index!r}]")
     searched = fields if op.index is None else op.index or ()
     kept = _to_json(op.value)  # refuses what is nested too deeply to be read
-    path, text = encode_namespace(op.namespace), extract_text(op.value, searched)
-    return NewItem(name, path, text, kept, _check_minutes(op.ttl), now)
+    return NewItem(
+        id=name,
+        path=encode_namespace(op.namespace),
+        text=extract_text(op.value, searched),
+        value=kept,
+        minutes=_check_minutes(op.ttl),
+        at=now,
+    )
 
 
 def compute_expiry(minutes: float | None) -> datetime:
@@ -410,7 +431,8 @@ def read_creation(record: MemoryRecord) -> datetime:
 
 def read_value(record: MemoryRecord) -> dict[str, Any]:
     """Return an item's value, a new one each time."""
-    return dict(_decode(json.loads(str(record.metadata[_VALUE]))))
+    value: dict[str, Any] = _decode(json.loads(str(record.metadata[_VALUE])))
+    return value
 
 
 # What JSON cannot say stands as `{"__ekphory__": its kind, "of": how it is written}`
@@ -488,8 +510,9 @@ def _to_json(value: Mapping[str, Any]) -> str:
         remedy = "Give up to 250 levels, or write what is deeper as a text, json.dumps(…)"
         raise InvalidInput("value", value, "is nested too deeply to be kept", remedy) from error
     except (TypeError, ValueError) as error:
-        problem, remedy = f"cannot be kept ({error})", "Give texts, numbers, lists and dicts"
-        raise InvalidInput("value", value, problem, remedy) from error
+        raise InvalidInput(
+            "value", value, f"cannot be kept ({error})", "Give texts, numbers, lists and dicts"
+        ) from error
 
 
 def _check_minutes(minutes: float | None) -> float | None:
@@ -595,8 +618,12 @@ class Items:
         return [found for found in hits if found.record.id in wanted]
 
     def _search_hits(self, query: str, where: Filter, *, k: int) -> list[FoundItem]:
-        k, within = min(k, MOST_HITS), And((where, SEARCHABLE))
-        result = self._memory.search(query, k=k, filter=within, preset=self._preset)
+        result = self._memory.search(
+            query,
+            k=min(k, MOST_HITS),
+            filter=And((where, SEARCHABLE)),
+            preset=self._preset,
+        )
         return [FoundItem(hit.memory, hit.score) for hit in result]
 
     def put(self, items: Sequence[NewItem]) -> None:
@@ -778,14 +805,17 @@ class EkphoryStore(BaseStore):
         asked = list(ops)
         puts = {self._encode_id(op): op for op in asked if isinstance(op, PutOp)}
         now = now_utc()
-        given = {name: op for name, op in puts.items() if op.value is not None}
-        new = [check_item(given[name], name=name, fields=self._fields, now=now) for name in given]
+        new = [
+            check_item(op, name=name, fields=self._fields, now=now)
+            for name, op in puts.items()
+            if op.value is not None
+        ]
         gets = [self._encode_id(op) for op in asked if isinstance(op, GetOp)]
         there = self._items.get(gets)
         read: dict[str, MemoryRecord] = {}
         results = [self._answer(op, there, read) for op in asked]
         self._items.refresh(read.values())
-        self._items.delete([name for name in puts if name not in given])
+        self._items.delete([name for name, op in puts.items() if op.value is None])
         self._items.put(new)
         return results
 
@@ -810,8 +840,9 @@ class EkphoryStore(BaseStore):
         if minutes is None:
             minutes = (self.ttl_config or {}).get("sweep_interval_minutes")
         if minutes is None or minutes <= 0:
-            problem = "must be an interval"
-            raise InvalidInput("sweep_interval_minutes", minutes, problem, "Give minutes above 0")
+            raise InvalidInput(
+                "sweep_interval_minutes", minutes, "must be an interval", "Give minutes above 0"
+            )
         self.stop_ttl_sweeper()
         self._sweeper = Sweeper(self.sweep_ttl, minutes=minutes)
 
@@ -842,5 +873,6 @@ class EkphoryStore(BaseStore):
             case PutOp():
                 return None
             case _:
-                remedy = "Give GetOp, PutOp, SearchOp …"
-                raise InvalidInput("ops", op, "must be an operation", remedy)
+                raise InvalidInput(
+                    "ops", op, "must be an operation", "Give GetOp, PutOp, SearchOp …"
+                )

@@ -33,7 +33,10 @@ _OWN = frozenset({_ID, "at", "type", "importance"})
 """What the node of every memory tells, by which it is known."""
 _SHOWN = ("at", "producer", "heading")
 """What a language model is shown of a memory besides its text; an embedder all but the moment."""
-_FIELDS = "producer heading type importance role session pool source path lines".split()
+_FIELDS = (
+    *("producer", "heading", "type", "importance", "role", "session", "pool"),
+    *("source", "path", "lines"),
+)
 
 
 def make_node(hit: Hit) -> NodeWithScore:
@@ -64,11 +67,17 @@ def make_passage(found: NodeWithScore) -> RerankPassage:
 
 
 def _make_metadata(record: MemoryRecord) -> dict[str, Any]:
-    fields = {_ID: record.id, "at": record.at.isoformat()}
-    fields |= {name: getattr(record, name) for name in _FIELDS}
+    fields = {
+        _ID: record.id,
+        "at": record.at.isoformat(),
+        **{name: getattr(record, name) for name in _FIELDS},
+    }
     given = {name: value for name, value in fields.items() if value not in (None, "")}
-    named = ((f"metadata.{name}" if name in fields else name, name) for name in record.metadata)
-    return given | {key: record.metadata[name] for key, name in named}
+    own = {
+        f"metadata.{name}" if name in fields else name: value
+        for name, value in record.metadata.items()
+    }
+    return given | own
 
 
 class EkphoryRerank(BaseNodePostprocessor):

@@ -473,8 +473,13 @@ class Memory:
             ids = store.add_messages(told).ids if told else ()
             records = _read_in_order(store, ids)
         new: list[Item] = [
-            {"id": each.id, "memory": each.text, "event": "ADD"}
-            | {"actor_id": _find_actor(each), "role": each.role}
+            {
+                "id": each.id,
+                "memory": each.text,
+                "event": "ADD",
+                "actor_id": _find_actor(each),
+                "role": each.role,
+            }
             for each in records
             if each.created_at >= started
         ]

@@ -16,17 +16,20 @@ from ekphory.types import MEMORY_TYPES
 # Of what is about equally likely the newer comes first; a stronger decay cost quality wherever it
 # was measured, most where facts are updated (docs/ablation.md).
 _NEWER_FIRST = weigh.Decay(floor=0.998)
-_READING = (query.CleanQuery(), query.ClassifyQuery(), query.ReadTime())
-_WEIGHING = (weigh.Weigh(), _NEWER_FIRST, weigh.FavourTime(), weigh.ListTime())
 
 FAST = Pipeline(
     "fast",
     [
-        *_READING,
+        query.CleanQuery(),
+        query.ClassifyQuery(),
+        query.ReadTime(),
         find.SearchTime(),
         find.SearchPools(arms="lexical"),
         find.Fuse(method="lexical", lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=WORD_CURVES),
-        *_WEIGHING,
+        weigh.Weigh(),
+        _NEWER_FIRST,
+        weigh.FavourTime(),
+        weigh.ListTime(),
         rerank.Calibrate(),
         relate.OrderRevisions(),
         shape.Cut(),
@@ -36,11 +39,16 @@ FAST = Pipeline(
 BALANCED = Pipeline(
     "balanced",
     [
-        *_READING,
+        query.CleanQuery(),
+        query.ClassifyQuery(),
+        query.ReadTime(),
         find.SearchTime(),
         find.SearchPools(),
         find.Fuse(),
-        *_WEIGHING,
+        weigh.Weigh(),
+        _NEWER_FIRST,
+        weigh.FavourTime(),
+        weigh.ListTime(),
         rerank.Rerank(
             candidates=10, blend=turns_blend(0.3), boosts="as asked", seconds=0.5, asks="quick"
         ),
@@ -72,11 +80,16 @@ RRF = Pipeline(
 ACCURATE = Pipeline(
     "accurate",
     [
-        *_READING,
+        query.CleanQuery(),
+        query.ClassifyQuery(),
+        query.ReadTime(),
         find.SearchTime(),
         find.SearchPools(depth=400),
         find.Fuse(lexical_weight=EVEN_LEXICAL_WEIGHT, calibration=EVEN_CURVES),
-        *_WEIGHING,
+        weigh.Weigh(),
+        _NEWER_FIRST,
+        weigh.FavourTime(),
+        weigh.ListTime(),
         rerank.Rerank(
             candidates=50,
             blend=turns_blend(0.3),
@@ -97,7 +110,9 @@ ACCURATE = Pipeline(
 MEMORY_SPARK = Pipeline(
     "memory_spark",
     [
-        *_READING,
+        query.CleanQuery(),
+        query.ClassifyQuery(),
+        query.ReadTime(),
         widen.Hyde(),
         widen.ExpandQuery(),
         find.SearchTime(),

@@ -70,9 +70,7 @@ def peak_bytes() -> int | None:
 class StoreWorker(ABC):
     """A store of one system, to which the corpus and the model are put.
 
-    What the methods return is the answer to the parent. Besides these, a store has `index`, which
-    brings its indexes up to date, `search`, with the query's embedding, and `recall`, which
-    compares the dense arm with an exact scan for each query.
+    What the methods return is the answer to the parent.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -87,6 +85,18 @@ class StoreWorker(ABC):
     @abstractmethod
     def adding(self, record: Record) -> Callable[[], object]:
         """Return the call that adds one memory; only the call is timed."""
+
+    @abstractmethod
+    def index(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Bring the indexes up to date."""
+
+    @abstractmethod
+    def search(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Search one scope; the query's embedding is counted."""
+
+    @abstractmethod
+    def recall(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """Compare the dense arm with an exact scan of the scope, for each query."""
 
     def settle(self) -> None:  # noqa: B027  not every store has something to wait for
         """Wait for what the last write left to be done."""

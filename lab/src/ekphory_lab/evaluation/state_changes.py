@@ -15,7 +15,6 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from ekphory import Memory
 from ekphory.types import SUPERSEDING
@@ -64,9 +63,6 @@ class StateScenario:
     questions: tuple[AskedState, ...]
 
 
-_SCENARIO = TypeAdapter(StateScenario)
-
-
 def read_state_scenarios(file: Path) -> list[StateScenario]:
     """Read scenarios of the form of `updates_dev`.
 
@@ -81,8 +77,16 @@ def _scenario_of(row: Mapping[str, Any]) -> StateScenario:
         {"id" if name == "key" else name: value for name, value in memory.items()}
         for memory in row["memories"]
     )
-    questions = [{**each, "is_past": bool(each.get("past"))} for each in row["questions"]]
-    return _SCENARIO.validate_python({**row, "memories": memories, "questions": questions})
+    questions = tuple(
+        AskedState(
+            each["text"],
+            tuple(each["first"]),
+            tuple((upper, lower) for upper, lower in each["above"]),
+            bool(each.get("past")),
+        )
+        for each in row["questions"]
+    )
+    return StateScenario(row["id"], row["kind"], memories, row["now"], questions)
 
 
 @dataclass(frozen=True, slots=True)

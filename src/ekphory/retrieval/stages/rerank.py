@@ -416,7 +416,7 @@ class RerankAgain(Rerank):
 
 
 def _paragraph_share(snapshot: ScopeSnapshot) -> float:
-    """Return how far what is no turn is as long as a paragraph: 0 for statements, 1 for those."""
+    """Return how far memories other than turns are paragraphs: 0 for statements, 1 for those."""
     beyond = (snapshot.lexical.mean_length - _STATEMENT) / (_PARAGRAPH - _STATEMENT)
     return min(1.0, max(0.0, beyond))
 

@@ -172,15 +172,15 @@ def test_a_shard_refuses_a_project_that_it_does_not_hold(shards, replicas):
 @pytest.mark.parametrize(
     ("path", "answer"),
     [("/api/v2/memories", True), ("/api/v2/memories/search", True), ("/rerank", True),
-     ("/api/v2/memories/semantic/feature", False), ("/api/v2/inspect/search", True),
-     ("/api/v2/memoriesx", False)],
+     ("/api/v2/memories/semantic/feature", True), ("/api/v2/inspect/search", True),
+     ("/api/v2/memoriesx", False), ("/api/v2/config/resources", False)],
 )  # fmt: skip
 def test_what_a_cluster_answers(path, answer):
     assert is_served(path) is answer
 
 
 def test_what_a_cluster_does_not_answer_yet_is_told(ask):
-    [(status, body)] = ask(("/api/v2/memories/semantic/feature", {}))
+    [(status, body)] = ask(("/api/v2/config/resources", {}))
     assert status == 501
     assert "A cluster does not answer this yet" in body["detail"]["message"]
 

@@ -289,15 +289,14 @@ class _Move:
 
     def _split_catalogs(self) -> dict[int, bytes]:
         """Return the catalogs of the new shards, where they hold anything."""
-        rows: dict[int, list[tuple[str, dict[str, Value]]]] = defaultdict(list)
+        rows: dict[int, list[CatalogRow]] = defaultdict(list)
         with tempfile.TemporaryDirectory(prefix="ekphory-catalogs-") as folder:
             for shard in range(self._plan.shards.count):
                 name = self._plan.shards.catalog(shard)
                 states = [each for each in self._objects.names(name) if each != str(LAST)]
                 content = self._objects.get(f"{name}/{max(states)}") if states else None
-                for table, row in read_catalog(content, Path(folder) / str(shard), name):
-                    new = self.target.find(str(row["org"]), str(row["project"]))
-                    rows[new].append((table, row))
+                for row in read_catalog(content, Path(folder) / str(shard), name):
+                    rows[self.target.find(row.org, row.project)].append(row)
             return {
                 shard: write_catalog(own, Path(folder) / f"new-{shard}")
                 for shard, own in rows.items()
@@ -404,14 +403,44 @@ class _Filled:
             )
 
 
-_CATALOG_TABLES = {"projects": "", "traces": "place", "shown_ids": "", "extraction_jobs": "id"}
-"""What a cluster keeps of a project, each with the column that numbers the rows."""
+@dataclass(frozen=True, slots=True)
+class CatalogRow:
+    """A row of a catalog, with whose it is.
+
+    Attributes:
+        table: Its table.
+        org, project: Whose it is.
+        values: Its columns.
+    """
+
+    table: str
+    org: str
+    project: str
+    values: Mapping[str, Value]
 
 
-def read_catalog(
-    content: bytes | None, path: Path, name: str
-) -> Iterator[tuple[str, dict[str, Value]]]:
-    """Yield the rows of a catalog, each with its table.
+_CATALOG_TABLES = {
+    "projects": "",
+    "traces": "place",
+    "shown_ids": "",
+    "semantic_sets": "",
+    "set_types": "",
+    "categories": "",
+    "disabled_categories": "",
+    "tags": "",
+    "extraction_jobs": "id",
+    "consolidations": "",
+}
+"""What a cluster keeps of a project, each with the column that numbers the rows anew."""
+_OWNERS = {
+    "tags": "SELECT categories.org, categories.project, tags.* FROM tags "
+    "JOIN categories ON categories.id = tags.category_id ORDER BY tags.id"
+}
+"""How rows are read that do not say themselves whose they are."""
+
+
+def read_catalog(content: bytes | None, path: Path, name: str) -> Iterator[CatalogRow]:
+    """Yield the rows of a catalog.
 
     Raises:
         StoreError: It holds what belongs to no project alone.
@@ -425,25 +454,32 @@ def read_catalog(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         )
         for (table,) in tables:
-            rows = database.read(f"SELECT * FROM {table}")  # noqa: S608  a name of SQLite's own
-            if rows and table not in _CATALOG_TABLES:
-                raise StoreError(
-                    f"{name}: holds rows of {table}, which no shards share. Remove them through "
-                    "the `ekphory` that wrote them, and run the command again."
-                )
-            for row in rows:
-                yield table, {k: v for k, v in dict(row).items() if k != _CATALOG_TABLES[table]}
+            yield from _read_table(database, table, name)
     finally:
         database.close()
 
 
-def write_catalog(rows: Sequence[tuple[str, Mapping[str, Value]]], path: Path) -> bytes:
+def _read_table(database: Database, table: str, name: str) -> Iterator[CatalogRow]:
+    rows = database.read(_OWNERS.get(table, f"SELECT * FROM {table}"))  # noqa: S608  a name of SQLite's own
+    if rows and (table not in _CATALOG_TABLES or not all(row["project"] for row in rows)):
+        raise StoreError(
+            f"{name}: holds rows of {table}, which no shards share. Remove them through the "
+            "`ekphory` that wrote them, and run the command again."
+        )
+    owner = ("org", "project") if table in _OWNERS else ()
+    for row in rows:
+        left_out = (_CATALOG_TABLES[table], *owner)
+        values = {key: value for key, value in dict(row).items() if key not in left_out}
+        yield CatalogRow(table, row["org"], row["project"], values)
+
+
+def write_catalog(rows: Sequence[CatalogRow], path: Path) -> bytes:
     """Return the state of a catalog with these rows; `path` is that of a file in the making."""
     states: list[bytes] = []
     database = Database(path, publish=states.append)
     try:
         for table in _CATALOG_TABLES:
-            database.insert_new(table, [row for name, row in rows if name == table])
+            database.insert_new(table, [row.values for row in rows if row.table == table])
         with database.transaction():
             pass
     finally:

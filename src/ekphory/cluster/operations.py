@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from ekphory import history
-from ekphory.cluster.moving import delete_states, read_catalog, write_catalog
+from ekphory.cluster.moving import CatalogRow, delete_states, read_catalog, write_catalog
 from ekphory.cluster.objects import Objects, find_root, name_place
 from ekphory.cluster.serving import ShardCatalog
 from ekphory.cluster.shards import (
@@ -30,6 +31,7 @@ from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.lexical import TERMS_VERSION
 from ekphory.scope import Scope
 from ekphory.service.semantic import feature_key
+from ekphory.service.sets import USER_KEYS
 from ekphory.store.lance import LanceStore
 from ekphory.store.ledger import Ledger
 from ekphory.store.protocol import (
@@ -320,8 +322,9 @@ def erase(
 ) -> ErasureReceipt:
     """Erase all memories of a person in an organisation, from the files too.
 
-    Theirs are the memories whose user they are, and those whose metadata name them as `user_id`,
-    as learnt features do, with all earlier versions and all decisions on them. Others may go on.
+    Theirs are the memories whose user they are, and those whose metadata name them as `user_id` or
+    `producer_id`, as features do, with all earlier versions and all decisions on them, and the
+    semantic sets that are about them. Others may go on.
     Each shard is rewritten, also where nothing of theirs is left: a run that was killed may have
     hidden it and not removed it from the files.
 
@@ -339,8 +342,8 @@ def erase(
         if not value:
             raise InvalidInput(name, value, "names nobody", "Name the organisation and the person")
     in_org = Scope(org=org).own_predicate()
-    named = Comparison(MetadataField(feature_key("user_id")), "eq", user)
-    theirs = And((in_org, Or((Scope(user=user).own_predicate(), named))))
+    named = (Comparison(MetadataField(feature_key(key)), "eq", user) for key in USER_KEYS)
+    theirs = And((in_org, Or((Scope(user=user).own_predicate(), *named))))
     shards = open_shards(uri, embedder)
     done: list[ErasedFromShard] = []
     for shard in range(shards.count):
@@ -348,7 +351,7 @@ def erase(
         with hold_shard(shards, shard, embedder) as engine:
             ids = engine.writer.submit(partial(_delete, engine, theirs)).result()
             history.purge(engine)
-            _forget_shown(engine, shards, shard, org)
+            _forget_in_catalog(engine, shards, shard, org=org, user=user)
             sha256 = tuple(sorted(hashlib.sha256(each.encode()).hexdigest() for each in ids))
             told = {"shard": shard, "erased": len(ids), "version": engine.store.version()}
             done.append(ErasedFromShard(sha256=sha256, **told))
@@ -375,16 +378,40 @@ _MADE_AGAIN = ("traces", "shown_ids")
 """What a catalog tells of searches and ids, and may lack."""
 
 
-def _forget_shown(engine: Engine, shards: Shards, shard: int, org: str) -> None:
-    """Leave what tells of searches and ids of an organisation out of a shard's catalog."""
+def _forget_in_catalog(engine: Engine, shards: Shards, shard: int, *, org: str, user: str) -> None:
+    """Leave what tells of a person, or of an organisation's searches and ids, out of a catalog."""
     objects, folder = Objects(shards.root), shards.catalog(shard)
     with tempfile.TemporaryDirectory(prefix="ekphory-catalog-") as place:
         path = Path(place) / "catalog.sqlite3"
         catalog = ShardCatalog(objects, folder, path)
         content = path.read_bytes() if path.exists() else None
         rows = list(read_catalog(content, path, folder))
-        kept = [row for row in rows if row[0] not in _MADE_AGAIN or row[1]["org"] != org]
+        kept = list(_without(rows, org=org, user=user))
         if len(kept) < len(rows):
             written = write_catalog(kept, Path(place) / "new")
             engine.writer.submit(lambda: catalog.publish(written)).result()
             delete_states(objects, folder, but=objects.names(folder)[-1])
+
+
+def _without(rows: Sequence[CatalogRow], *, org: str, user: str) -> Iterator[CatalogRow]:
+    """Yield the rows of a catalog that tell nothing of a person, and can not be made again."""
+    sets = {
+        (row.project, row.values["id"])
+        for row in rows
+        if row.table == "semantic_sets" and row.org == org and _is_about(row, user)
+    }
+    categories = {
+        row.values["id"]
+        for row in rows
+        if row.table == "categories" and (row.project, row.values["set_id"]) in sets
+    }
+    for row in rows:
+        own_set = row.values["id"] if row.table == "semantic_sets" else row.values.get("set_id")
+        is_theirs = (row.project, own_set) in sets or row.values.get("category_id") in categories
+        if row.org != org or not (is_theirs or row.table in _MADE_AGAIN):
+            yield row
+
+
+def _is_about(semantic_set: CatalogRow, user: str) -> bool:
+    tags = json.loads(str(semantic_set.values["tags"]))
+    return any(tags.get(key) == user for key in USER_KEYS)

@@ -101,10 +101,10 @@ class ShardCaller(Caller):
     shard: int = -1
 
     def place(self, org: str, project: str, needed: Any) -> Place:  # noqa: ANN401  as `Caller`
-        """Return a project to act in; see `Caller.place`."""
+        """Return a project to act in, and in nothing of its organisation; see `Caller.place`."""
         if self.shards is None or self.shards.find(org, project) != self.shard:
             raise NotPermitted("The request was handed to a shard that does not hold the project.")
-        return Caller.place(self, org, project, needed)
+        return replace(Caller.place(self, org, project, needed), reach="project")
 
 
 class ShardCatalog:
@@ -256,7 +256,6 @@ _SERVED = ("/api/v2/memories", "/api/v2/projects", "/api/v2/memory/episodic", _I
 _MODELS = frozenset(
     {"/rerank", "/v1/rerank", "/v2/rerank", "/api/openmem/v1/rerank", "/v1/embeddings", "/v2/embed"}
 )
-_NOT_SERVED = "/api/v2/memories/semantic"
 _REPLICA_CPUS = 0.5
 _UNCOUNTED = "A shard did not say how many memories it holds. Try again."
 
@@ -576,8 +575,7 @@ class Front:
 
 def is_served(path: str) -> bool:
     """Whether a cluster answers a path."""
-    known = any(path == each or path.startswith(f"{each}/") for each in _SERVED)
-    return path in _MODELS or (known and not path.startswith(_NOT_SERVED))
+    return path in _MODELS or any(path == each or path.startswith(f"{each}/") for each in _SERVED)
 
 
 async def _health(_: Request) -> Response:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import sqlite3
+import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -118,8 +120,8 @@ def check_reach(place: Place, project: str | None) -> None:
     """
     if project is None and place.reach == "project":
         raise NotPermitted(
-            "This belongs to the whole organisation, and the key is bound to one project. "
-            "Use a key of the organisation."
+            "This belongs to the whole organisation, and may not be changed from here. Use a key "
+            "that is not bound to one project; a cluster has nothing of whole organisations."
         )
 
 
@@ -177,7 +179,7 @@ class SemanticSets:
             "name": name,
             "description": description,
         }
-        return str(self._database.insert("set_types", row))
+        return _insert(self._database, "set_types", row)
 
     def types(self, place: Place) -> list[SetType]:
         """Return the set types that a project may use."""
@@ -373,7 +375,7 @@ class Tag:
 # The category that needs nobody to add it: a profile of each user.
 
 PROFILE_NAME = "profile"
-_USER_KEYS = ("user_id", "producer_id")
+USER_KEYS = ("user_id", "producer_id")
 """The metadata that says whose profile it is; the first that a message has."""
 _UNHEARD_ROLES = frozenset({"assistant", "system", "tool"})
 """What these say is not evidence about a user."""
@@ -386,7 +388,7 @@ def user_set(org: str, project: str, metadata: Mapping[str, str]) -> SemanticSet
 
     It is the project's own, so that no other project learns of it.
     """
-    for key in _USER_KEYS:
+    for key in USER_KEYS:
         if metadata.get(key):
             return set_of(org, project, {key: metadata[key]})
     return None
@@ -394,7 +396,7 @@ def user_set(org: str, project: str, metadata: Mapping[str, str]) -> SemanticSet
 
 def profile_of(owner: SemanticSet) -> Category | None:
     """Return the category that a set has by itself; None where it is not a user's."""
-    if owner.project is None or len(owner.tags) != 1 or not set(owner.tags) <= set(_USER_KEYS):
+    if owner.project is None or len(owner.tags) != 1 or not set(owner.tags) <= set(USER_KEYS):
         return None
     return Category(
         org=owner.org,
@@ -442,7 +444,8 @@ class Categories:
         """
         owner = self._sets.for_writing(place, set_id)
         row = {"set_id": owner.id, "name": name, "prompt": prompt, "description": description}
-        return self._insert("categories", row | {"org": owner.org, "project": owner.project})
+        row |= {"org": owner.org, "project": owner.project}
+        return _insert(self._database, "categories", row)
 
     def add_template(
         self, place: Place, type_id: str, name: str, *, prompt: str, description: str | None = None
@@ -456,7 +459,8 @@ class Categories:
         owner = self._sets.type(place, type_id)
         check_reach(place, owner.project)
         row = {"set_type_id": owner.id, "name": name, "prompt": prompt, "description": description}
-        return self._insert("categories", row | {"org": owner.org, "project": owner.project})
+        row |= {"org": owner.org, "project": owner.project}
+        return _insert(self._database, "categories", row)
 
     def templates(self, place: Place, set_type_id: str) -> list[Category]:
         """Return the templates of a set type."""
@@ -525,7 +529,7 @@ class Categories:
         """
         owner = self._changeable(place, category_id)
         row = {"category_id": owner.id, "name": name, "description": description}
-        return self._insert("tags", row)
+        return _insert(self._database, "tags", row)
 
     def delete_tag(self, place: Place, tag_id: str) -> None:
         """Remove a tag.
@@ -557,12 +561,22 @@ class Categories:
         distinct = {each.name: each for each in reversed([*found, *([profile] if profile else [])])}
         return list(reversed(distinct.values()))
 
-    def _insert(self, table: str, row: Mapping[str, Value]) -> str:
-        return str(self._database.insert(table, row))
-
     def _where(self, condition: str, values: Sequence[Value]) -> list[Category]:
         statement = f"{_CATEGORIES} WHERE {condition} ORDER BY categories.id"
         return [Category(**row) for row in self._database.read(statement, values)]
+
+
+def _insert(database: Database, table: str, row: Mapping[str, Value]) -> str:
+    """Add a row, and return its id: later than those before, and that of no row elsewhere.
+
+    Rows of several catalogs come together where the shards of a cluster change.
+    """
+    number = time.time_ns() // 1000 * _A_MICROSECOND + secrets.randbelow(_A_MICROSECOND)
+    return str(database.insert(table, {**row, "id": number}))
+
+
+_A_MICROSECOND = 100
+"""So many ids there are in each."""
 
 
 def _number(text: str) -> int:

@@ -93,6 +93,17 @@ def test_a_changed_document_is_replaced_and_a_gone_one_pruned(imported):
     assert ekphory.json("list")["total"] == 1
 
 
+def test_a_folder_that_was_emptied_is_pruned(imported):
+    ekphory, house, _ = imported
+    (house / "guide.md").unlink()
+    (house / "sub" / "note.txt").unlink()
+    assert "with --prune what was imported from it is forgotten" in ekphory.failure(
+        "import", str(house)
+    )
+    said = ekphory.run("import", str(house), "--prune").stdout
+    assert said == "0 added, 2 forgotten, 0 already there, 0 failed.\n"
+
+
 def test_the_options_of_documents_reach_the_import(ekphory, tmp_path):
     house = folder(tmp_path)
     (house / "menu.txt").write_bytes("Das Café öffnet um acht.".encode("cp1252"))

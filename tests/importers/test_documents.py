@@ -290,6 +290,46 @@ def test_a_watch_imports_at_once_and_follows_changes(memory, house):
     assert (report.added, report.forgotten) == (4, 2)
 
 
+@pytest.mark.parametrize("follow", [import_documents, watch_documents])
+def test_a_folder_that_is_not_there_is_refused_and_nothing_of_it_forgotten(memory, house, follow):
+    import_documents(memory, house)
+    house.rename(house.with_name("away"))
+    with pytest.raises(InvalidInput, match="no such file or folder"):
+        follow(memory, house, options=DocumentOptions(gone="forget"))
+    assert memory.count() == 3
+
+
+def test_a_folder_whose_documents_are_all_gone_is_emptied(memory, house):
+    import_documents(memory, house)
+    for path in (house / "guide.md", house / "sub" / "note.txt"):
+        path.unlink()
+    report = import_documents(memory, house, options=DocumentOptions(gone="forget"))
+    assert (report.forgotten, memory.count()) == (3, 0)
+
+
+@pytest.mark.slow
+def test_a_folder_that_is_replaced_while_it_is_watched_is_followed(memory, house):
+    deadline, told = time.monotonic() + 30, []
+
+    def tell(now):
+        if now.done == now.total:
+            told.append((now.report.failed, sorted(texts(memory))))
+            if len(told) == 1:
+                house.rename(house.with_name("away"))
+            if len(told) == 2:
+                house.mkdir()
+                (house / "new.md").write_text("The roof is new.\n")
+
+    def is_over():
+        return len(told) >= 3 or time.monotonic() > deadline
+
+    options = DocumentOptions(gone="forget")
+    watch_documents(memory, house, options=options, on_progress=tell, stopped=is_over)
+    before = told[0][1]
+    assert len(before) == 3
+    assert told == [(0, before), (1, before), (0, ["The roof is new."])]
+
+
 @pytest.mark.slow
 def test_a_document_that_is_mended_while_it_is_watched_is_no_longer_listed(memory, house, file):
     for name in ("broken.md", "binary.md"):

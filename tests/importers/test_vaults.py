@@ -134,6 +134,8 @@ def test_percent_signs_in_code_and_after_numbers_are_no_comments(read):
         ("2026-05-01.md", "We had dinner.", "2026-05-01T00:00"),
         ("2026_05_01 Dinner.txt", "We had dinner.", "2026-05-01T00:00"),
         ("Dinner 2026-05-01.md", "We had dinner.", "2026-05-01T00:00"),
+        ("20260501.md", "We had dinner.", "2026-05-01T00:00"),
+        ("1.5.2026 dinner.md", "We had dinner.", "2026-05-01T00:00"),
         ("a.md", "---\ndate: 2025-02-03\n---\nIt rained.", "2025-02-03T00:00"),
         ("a.md", '---\ndate: "[[2025-02-03]]"\n---\nIt rained.', "2025-02-03T00:00"),
         ("a.md", "---\nDate: 2025-02-03\n---\nIt rained.", "2025-02-03T00:00"),

@@ -77,6 +77,11 @@ class DocumentFlags:
     exclude: list[str] | None = None
     ocr: PageReaderName | None = None
 
+    @property
+    def is_mirror(self) -> bool:
+        """Whether what is gone is to be forgotten."""
+        return self.watch or self.prune
+
     def refuse_for(self, chosen: str) -> None:
         """Refuse the flags where something else than documents is imported.
 
@@ -101,7 +106,7 @@ class DocumentFlags:
         return DocumentOptions(
             pool=self.pool,
             name=self.name,
-            gone="forget" if self.prune or self.watch else "keep",
+            gone="forget" if self.is_mirror else "keep",
             encoding=self.encoding,
             page_reader=_find_page_reader(self.ocr or "own", settings),
             exclude=Exclusion(tuple(self.exclude or ())),
@@ -157,10 +162,13 @@ def import_records(
     Args:
         path: File, folder or export archive.
     """
-    from ekphory.importers.detect import choose_format
+    from ekphory.importers.detect import choose_format, holds_export
 
+    wanted = given.input_format
+    if wanted is None and documents.is_mirror and path.is_dir() and not holds_export(path):
+        wanted = "documents"
     # Looked at first, so that a misspelt path makes no store.
-    chosen = choose_format(path, given.input_format)
+    chosen = choose_format(path, wanted)
     if chosen == "documents":
         if given.conversation is not None:
             problem = "documents have none"
@@ -235,7 +243,9 @@ def print_import_report(report: ImportReport, output: OutputOptions) -> None:
     console.print(f"{report.describe_counts()}.", soft_wrap=True)
     if report.left_out:
         reasons = ", ".join(f"{count:,} × {reason}" for reason, count in report.left_out.items())
-        console.print(f"Left out: {reasons}.", soft_wrap=True)
+        # What has not changed is not read again, and so tells nothing.
+        where = " of what was read now" if report.skipped else ""
+        console.print(f"Left out{where}: {reasons}.", soft_wrap=True)
     _print_failures(report, console)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
@@ -144,17 +145,26 @@ def make_heading(section: Section, *, name: str, note: NoteFacts) -> str:
     return " > ".join((called, *below))
 
 
-_DATED_NAME = re.compile(r"(?<!\d)(\d{4})[-_.](\d{2})[-_.](\d{2})(?!\d)")
+_DATED_NAMES = (
+    re.compile(r"(?<!\d)(?P<year>\d{4})[-_.](?P<month>\d{2})[-_.](?P<day>\d{2})(?!\d)"),
+    re.compile(r"(?<![\d.])(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})(?![\d])"),
+    re.compile(r"\A(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})(?!\w)"),
+)
+"""2026-05-01, 1.5.2026, and 20260501 where the name begins so."""
 
 
 def find_date(name: str, dates: Mapping[str, datetime]) -> datetime | None:
     """Return the date of a note: its `date`, else the one in its file's name, else `created`."""
-    found = _DATED_NAME.search(PurePosixPath(name).name)
-    try:
-        named = to_utc(date(*map(int, found.groups())).isoformat(), field="date") if found else None
-    except (ValueError, InvalidInput):
-        named = None
-    return dates.get("date") or named or dates.get("created")
+    return dates.get("date") or _find_named_date(name) or dates.get("created")
+
+
+def _find_named_date(name: str) -> datetime | None:
+    for pattern in _DATED_NAMES:
+        if found := pattern.search(PurePosixPath(name).name):
+            parts = {part: int(digits) for part, digits in found.groupdict().items()}
+            with suppress(ValueError, InvalidInput):
+                return to_utc(date(**parts).isoformat(), field="date")
+    return None
 
 
 # Text: code is left as it is, whatever it holds

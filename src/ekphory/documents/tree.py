@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import cache
@@ -94,7 +96,8 @@ def is_unread_code(path: Path) -> bool:
 def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> Generator[set[Path]]:
     """Yield the paths that changed, in rounds; the first, often empty, when the watch has begun.
 
-    What changes while a round is worked on is reported in the next one, so nothing is missed.
+    What changes while a round is worked on is reported in the next one, so nothing is missed. Where
+    the folder that is watched goes, and where it is there again, it is itself what changed.
 
     Args:
         root: A folder or a file.
@@ -103,19 +106,48 @@ def watch_changes(root: Path, *, stopped: Callable[[], bool] | None = None) -> G
     Raises:
         MissingExtra: `[docs]` is not installed.
     """
-    with blocks.from_docs_extra("Watching a folder"):
-        from watchfiles import watch
+    is_over = stopped or (lambda: False)
     # A file is watched through its folder: editors replace it by another one.
     watched = root if root.is_dir() else root.parent
-    rounds = watch(
-        watched, watch_filter=None, debounce=400, rust_timeout=500, yield_on_timeout=True
-    )
-    yield {Path(path) for _, path in next(rounds)}
-    for changes in rounds:
-        if stopped is not None and stopped():
-            return
-        if changes:
-            yield {Path(path) for _, path in changes}
+    yield from _watch_one(watched, is_over)
+    while not is_over():
+        if watched.exists():
+            begun = _watch_one(watched, is_over)
+            yield next(begun) | {watched}
+            yield from begun
+        else:
+            yield {watched}
+            while not (is_over() or watched.exists()):
+                time.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def _watch_one(folder: Path, is_over: Callable[[], bool]) -> Generator[set[Path]]:
+    """Yield what changes in a folder until it is gone, or another one is in its place."""
+    with blocks.from_docs_extra("Watching a folder"):
+        from watchfiles import watch
+    known = _identify(folder)
+    rounds = watch(folder, watch_filter=None, debounce=400, rust_timeout=500, yield_on_timeout=True)
+    with closing(rounds):
+        yield {Path(path) for _, path in next(rounds)}
+        for changes in rounds:
+            changed = {Path(path) for _, path in changes}
+            if is_over() or folder in changed or _identify(folder) != known:
+                return
+            if changed:
+                yield changed
+
+
+_LOOK_AGAIN_SECONDS = 0.5
+"""So often it is looked whether a folder that is gone is there again."""
+
+
+def _identify(folder: Path) -> tuple[int, int] | None:
+    """Return what tells a folder from another one in its place; None where there is none."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 FAILURES_FOLDER = "ekphory-failed"

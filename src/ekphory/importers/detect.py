@@ -56,7 +56,8 @@ def choose_format(path: Path, wanted: str | None) -> Format:
 
     Args:
         path: What the user wants to import.
-        wanted: The format that the user named; None finds it out.
+        wanted: The format that the user named; None finds it out. A folder of `documents` may hold
+            none: all of them may have been deleted.
 
     Raises:
         InvalidInput: The path is missing or empty, the format is unknown, cannot be found out, or
@@ -66,7 +67,12 @@ def choose_format(path: Path, wanted: str | None) -> Format:
     if wanted is not None and wanted not in FORMATS:
         remedy = f"{suggest(wanted, FORMATS)}Use one of {', '.join(FORMATS)}."
         raise InvalidInput("format", wanted, "unknown format", remedy)
-    _check_content(path)
+    if not path.exists():
+        raise InvalidInput("path", str(path), "no such file or folder", "Check the path.")
+    if path.is_file() and path.stat().st_size == 0:
+        raise InvalidInput("path", str(path), "the file is empty", "Give a file with content.")
+    if wanted != "documents":
+        _check_folder(path)
     if wanted == "documents" or (wanted is None and _is_named_like_documents(path)):
         _check_documents(path)
         return "documents"
@@ -97,7 +103,7 @@ def find_look(path: Path) -> Look:
 
 def _is_named_like_documents(path: Path) -> bool:
     if path.is_dir():
-        return not _holds_export(path)
+        return not holds_export(path)
     return tree.find_reader(path) is not None and not tree.is_unread_code(path)
 
 
@@ -117,18 +123,17 @@ def _check_documents(path: Path) -> None:
             raise _describe_mismatch(path, "documents", look)
 
 
-def _check_content(path: Path) -> None:
-    if not path.exists():
-        raise InvalidInput("path", str(path), "no such file or folder", "Check the path.")
-    if path.is_dir() and not _holds_export(path) and not _holds_documents(path):
+def _check_folder(path: Path) -> None:
+    if path.is_dir() and not holds_export(path) and not _holds_documents(path):
         problem = "the folder holds no document and no conversations.json"
-        remedy = f"Give a folder with a {_KNOWN}, an unpacked export, or a file."
+        remedy = (
+            f"Give a folder with a {_KNOWN}, an unpacked export, or a file; with --prune what was "
+            "imported from it is forgotten."
+        )
         raise InvalidInput("path", str(path), problem, remedy)
-    if path.is_file() and path.stat().st_size == 0:
-        raise InvalidInput("path", str(path), "the file is empty", "Give a file with content.")
 
 
-def _holds_export(path: Path) -> bool:
+def holds_export(path: Path) -> bool:
     """Say whether a folder holds conversations, or projects of Claude and no documents."""
     if source.conversation_files(path):
         return True

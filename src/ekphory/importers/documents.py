@@ -270,7 +270,7 @@ def import_documents(
         on_progress: Called before every document, and once more when all is written.
 
     Raises:
-        InvalidInput: An option cannot be used.
+        InvalidInput: The path is missing, or an option cannot be used.
         ScopeError: The memory is bound to a session; each document is one of its own.
         ImportInterrupted: Ctrl-C was pressed.
     """
@@ -289,6 +289,9 @@ def watch_documents(
     stopped: Callable[[], bool] | None = None,
 ) -> ImportReport:
     """Import documents, and again whenever one changes, until Ctrl-C.
+
+    While the folder itself is missing nothing is forgotten; once it is there again, all of it is
+    imported.
 
     Args, errors: as `import_documents`; and
         stopped: Asked about twice a second; ends the watch like Ctrl-C.
@@ -333,6 +336,8 @@ class _Import:
     ) -> None:
         options = options or DocumentOptions()
         _check(memory.scope, options)
+        if not root.exists():
+            raise InvalidInput("path", str(root), "no such file or folder", "Check the path.")
         self._memory = memory
         self._root = root
         self._folder = root if root.is_dir() else root.parent
@@ -351,11 +356,19 @@ class _Import:
 
     def run(self) -> ImportReport:
         """Import all of it."""
-        place = "" if self._root.is_dir() else self._root.name
+        if not _exists(self._folder):
+            message = "the folder is gone. What was imported from it stays until it is there again."
+            self._tally.pass_over(Unreadable(self._folder.as_posix(), "folder", message))
+            return self._import_files([], [])
+        place = "" if self._folder == self._root else self._root.name
         return self._import_files(self._find_all(), [place])
 
     def follow(self, changed: set[Path]) -> None:
         """Import what changed at these paths."""
+        if self._folder in changed:
+            self._tally.retract(self._folder.as_posix())
+            self.run()
+            return
         files = {file.path: file for path in sorted(changed) for file in self._find_below(path)}
         places = filter(self._has_gone, sorted(changed))
         gone = [path.relative_to(self._folder).as_posix() for path in places]
@@ -472,7 +485,12 @@ class _Import:
             self._tally.add(forgotten=self._memory.forget(filter=which))
 
     def _forget_gone(self, below: str) -> None:
-        """Forget the documents at this path, or below it, that are no longer there."""
+        """Forget the documents at this path, or below it, that are no longer there.
+
+        Where the whole folder is missing, as a drive that is not mounted, they all stay.
+        """
+        if not self._folder.is_dir():
+            return
         paths = {session: session[len(self._name) + 1 :] for session in self._list_sessions(below)}
         gone = [session for session, path in paths.items() if not _exists(self._folder / path)]
         self._forget("session", gone)

@@ -126,6 +126,19 @@ def test_reload_and_back_keep_question_preset_and_project(inspector):
     assert search.locator(".summary").get_by_text("fast").is_visible()
 
 
+@pytest.mark.parametrize("view", ["compare", "agent", "changes", "recorded", "store"])
+def test_a_view_that_its_tab_opened_keeps_the_project_on_reload(inspector, view):
+    page = inspector.page
+    inspector.open("search")
+    page.locator("#project").select_option("demo / vacant")
+    page.locator(f".tabs a[data-view={view}]").click()
+    page.locator(f"#{view}").wait_for()
+    assert page.url.endswith(f"#/{view}?org_id=demo&project_id=vacant")
+    page.reload()
+    page.locator("html[data-ready]").wait_for()
+    assert page.locator("#project option:checked").inner_text() == "demo / vacant"
+
+
 def test_memories_are_found_by_text_and_session_and_the_address_keeps_that(inspector):
     view = inspector.open("memories")
     view.locator(".memory").first.wait_for()

@@ -28,23 +28,19 @@ export function go(view, fields) {
   return true;
 }
 
-// Notes in the address what a view shows, without another step to go back.
+// Notes in the address what a view shows and of which project, without another step to go back.
 export function note(view, fields) {
   history.replaceState(null, "", link(view, fields));
-  remember(view, fields);
-}
-
-// The tabs lead back to what each view showed last.
-export function remember(view, fields) {
   latest[view] = fields;
-  for (const name of Object.keys(latest)) showLatest(name);
+  showLatest();
 }
 
 export function forgetLatest() {
-  for (const name of Object.keys(latest)) latest[name] = {};
-  for (const name of Object.keys(latest)) showLatest(name);
+  for (const name of Object.keys(latest)) delete latest[name];
+  showLatest();
 }
 
-function showLatest(view) {
-  document.querySelector(`.tabs a[data-view="${view}"]`)?.setAttribute("href", link(view, latest[view]));
+// The tabs lead back to what each view showed last.
+function showLatest() {
+  for (const tab of document.querySelectorAll(".tabs a")) tab.href = link(tab.dataset.view, latest[tab.dataset.view]);
 }

@@ -1,7 +1,7 @@
 // Starts the page: the controls at its head, the views, and which of them is shown.
 
 import { onKeyChange, setUpKey } from "./access_key.js";
-import { forgetLatest, go, read } from "./address.js";
+import { forgetLatest, go, note, read } from "./address.js";
 import { agentView } from "./agent_view.js";
 import { changesView } from "./changes_view.js";
 import { compareView } from "./compare_view.js";
@@ -45,6 +45,7 @@ function show() {
   const shown = shownName();
   const { given, project } = read();
   if (chooseProject(project)) clearAll();
+  note(shown, given);
   document.title = `${given.query ? `${given.query} · ` : ""}${TITLES[shown]} · ekphory inspector`;
   for (const name of Object.keys(TITLES)) {
     document.getElementById(name).hidden = name !== shown;

@@ -1,6 +1,6 @@
 // A form whose fields stand in the address: sending it changes the address, which then asks.
 
-import { go, remember } from "./address.js";
+import { go } from "./address.js";
 
 // `ask` is called with the fields that the form has, `rest` where nothing was asked yet.
 export function questionForm(view, form, { ask, rest, clear }) {
@@ -11,7 +11,6 @@ export function questionForm(view, form, { ask, rest, clear }) {
     if (key === shown) return;
     shown = key;
     fill(form, given);
-    remember(view, given);
     if ("query" in given) ask(read(form));
     else rest();
   }

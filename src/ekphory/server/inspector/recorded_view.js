@@ -1,6 +1,6 @@
 // Searches that were recorded, whoever made them, and any of them opened.
 
-import { go, link, remember } from "./address.js";
+import { go, link } from "./address.js";
 import { answering } from "./answering.js";
 import { afterInput, el, emptyState, notice } from "./element.js";
 import { counted, milliseconds, moment } from "./format.js";
@@ -23,7 +23,6 @@ export function recordedView(section) {
 
   function open(given) {
     const { number, ...rest } = given;
-    remember("recorded", given);
     form.hidden = number !== undefined;
     page = 0;
     if (number === undefined) {

@@ -81,6 +81,19 @@ def test_a_hit_tells_its_date_speaker_session_and_the_dialogue_around_it(inspect
     assert turns[4] == "Poor dog. Did they find out what it was?"
 
 
+def test_a_passage_of_a_file_tells_path_lines_and_heading_and_offers_no_dialogue(inspector, demo):
+    place = {"path": "pkg/basket.py", "lines": "6-9", "heading": "basket.checkout"}
+    passage = {"text": "def checkout(basket):", "session": "/srv/code/pkg/basket.py"}
+    with demo.service.memory(DEMO) as memory:
+        memory.add_many([passage | place])
+    search = inspector.ask("search", "def checkout(basket)", button="Search")
+    hit = search.locator(".hit", has_text="def checkout(basket):")
+    origin = hit.locator(".origin").inner_text()
+    assert "pkg/basket.py (6-9)\nbasket.checkout" in origin
+    assert "/srv/code" not in origin
+    assert hit.get_by_text("The dialogue around it").count() == 0
+
+
 def test_each_boost_says_what_it_did_and_no_share_is_above_a_whole(inspector):
     search = inspector.ask("search", JUNE, button="Search")
     reasons = " ".join(search.locator(".reason").all_inner_texts())

@@ -3,7 +3,7 @@
 import { dialogue } from "./dialogue.js";
 import { el, emptyState, facts } from "./element.js";
 import { percent, score, words } from "./format.js";
-import { allFacts, origin } from "./memory_facts.js";
+import { allFacts, isOfDocument, origin } from "./memory_facts.js";
 
 export function hitList(answer) {
   if (!answer.hits.length) return noHits(answer);
@@ -35,7 +35,7 @@ function hit(found, place) {
       origin(memory),
       el("p", { class: "memory-text" }, found.text),
       el("div", { class: "folds" },
-        memory.session && dialogue(memory),
+        memory.session && !isOfDocument(memory) && dialogue(memory),
         el("details", { class: "more" },
           el("summary", {}, "Scores and fields"),
           el("div", { class: "account" },

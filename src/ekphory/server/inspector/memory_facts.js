@@ -10,10 +10,25 @@ export function origin(memory) {
   return el("p", { class: "origin" },
     memory.producer && el("strong", { class: "speaker" }, memory.producer),
     el("time", { datetime: memory.at, title: moment(memory.at) }, `${day(memory.at)}, ${memory.age}`),
-    memory.session && el("a", { href: link("memories", { session: memory.session }), title: "All memories of this session" }, `session ${memory.session}`),
+    place(memory),
+    memory.heading && el("span", {}, memory.heading),
     el("span", { class: `type type-${memory.type}`, title: `type${predicted("type")}` }, memory.type),
     el("span", {}, memory.pool),
     el("span", { title: `importance${predicted("importance")}` }, `importance ${Number(memory.importance.toFixed(2))}`));
+}
+
+// A passage of a file; its session is the file, under a longer name.
+export const isOfDocument = (memory) => Boolean(memory.session && memory.path && memory.lines);
+
+// The file that it stands in, or else the dialogue.
+function place(memory) {
+  const file = memory.lines ? `${memory.path} (${memory.lines})` : memory.path;
+  const whole = { href: link("memories", { session: memory.session }) };
+  if (isOfDocument(memory)) return el("a", { ...whole, title: "All memories of this document" }, file);
+  return [
+    memory.path && el("span", {}, file),
+    memory.session && el("a", { ...whole, title: "All memories of this session" }, `session ${memory.session}`),
+  ];
 }
 
 export function allFacts(memory) {

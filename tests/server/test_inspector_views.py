@@ -20,6 +20,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 DEMO = Place("demo", "mara")
 EMPTY = Place("demo", "vacant")
 JUNE = "What happened to Biscuit in June?"
+HIGHEST_LINE = """canvas => {
+    const { width, height } = canvas;
+    const column = canvas.getContext("2d").getImageData(width * 0.6, 0, 1, height).data;
+    const colours = (row) => [0, 1, 2].map((part) => column[4 * row + part]);
+    const rows = [...Array(height).keys()];
+    return rows.find((row) => Math.max(...colours(row)) - Math.min(...colours(row)) > 60);
+}"""
+"""Where a chart's highest coloured line is, a little right of its middle."""
 
 
 @pytest.fixture(scope="module")
@@ -255,6 +263,14 @@ def test_the_store_draws_its_growth_and_the_latency_of_the_last_hour(inspector):
     assert "of this process in the last hour" in told[2]
     facts = view.locator(".summary").inner_text()
     assert all(each in facts for each in ("on disk", "index", "upkeep\nsucceeds"))
+
+
+def test_what_was_written_within_an_hour_is_drawn_as_a_step(inspector):
+    chart = inspector.open("store").locator(".chart-place canvas").first
+    chart.wait_for()
+    highest = inspector.page.wait_for_function(HIGHEST_LINE, arg=chart.element_handle())
+    height_of_nothing = 200 - 32
+    assert abs(highest.json_value() - height_of_nothing) < 3
 
 
 def test_an_empty_project_says_the_next_step_in_the_store_that_is_served(inspector, demo):

@@ -12,18 +12,21 @@ const TIME = { hour: "2-digit", minute: "2-digit" };
 const drawn = new Map();
 
 // A figure with a line for each series, `{name: values}`; `told` says it in words. Without a `range`
-// of seconds it reaches from the first time to the last.
-export function chart({ title, times, series, told, unit = "", range = null }) {
+// of seconds it reaches from the first time to the last. Where it is stepped, a value holds until
+// the next.
+export function chart({ title, times, series, told, unit = "", range = null, isStepped = false }) {
   const place = el("div", { class: "chart-place", role: "img", "aria-label": told });
   const figure = el("figure", { class: "chart panel" }, el("figcaption", {}, title), place);
-  drawn.set(place, () => draw(place, { times, series, unit, range }));
+  drawn.set(place, () => draw(place, { times, series, unit, range, isStepped }));
   observer.observe(place);
   return figure;
 }
 
-function draw(place, { times, series, unit, range }) {
+function draw(place, { times, series, unit, range, isStepped }) {
   const names = Object.keys(series);
   const soft = colour(place, "--soft");
+  const { linear, stepped } = globalThis.uPlot.paths;
+  const paths = isStepped ? stepped({ align: 1 }) : linear();
   const axis = { stroke: soft, grid: { stroke: colour(place, "--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
   const options = {
     width: Math.max(place.clientWidth, 100),
@@ -41,6 +44,7 @@ function draw(place, { times, series, unit, range }) {
         label: name,
         stroke: colour(place, COLOURS[number % COLOURS.length]),
         width: 2,
+        paths,
         points: { show: times.length < SINGLE },
         value: (_, value) => (value === null ? "–" : `${value.toLocaleString("en", { maximumFractionDigits: 1 })}${unit}`),
       })),

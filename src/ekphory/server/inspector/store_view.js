@@ -59,17 +59,21 @@ function coverage({ vector_index_rows: covered, vectors }) {
   return `covers ${percent(vectors ? Math.min(covered / vectors, 1) : 1)}`;
 }
 
-// Counts add up: from nothing before the first bar to all of today.
+// Counts add up: from nothing before the first bar to all of now. What was written in a bar is
+// counted when the bar is over, or now.
 function grown(title, bars) {
   const names = [...new Set(bars.flatMap((bar) => Object.keys(bar.counts)))].sort();
   const seconds = (moment) => Date.parse(moment) / 1000;
-  const times = [seconds(bars[0].begins), ...bars.map((bar) => Math.min(seconds(bar.ends), Date.now() / 1000))];
+  const now = Date.now() / 1000;
+  const over = bars.map((bar) => seconds(bar.ends)).filter((end) => end < now);
+  const times = [seconds(bars[0].begins), ...over, now];
   const series = Object.fromEntries(names.map((name) => {
     let sum = 0;
-    return [name, [0, ...bars.map((bar) => (sum += bar.counts[name] ?? 0))]];
+    const sums = [0, ...bars.map((bar) => (sum += bar.counts[name] ?? 0))];
+    return [name, [...sums.slice(0, over.length + 1), sum]];
   }));
   const told = names.map((name) => `${name}: ${count(series[name].at(-1))}`).join("; ");
-  return chart({ title, times, series, told: `${title}: ${told}` });
+  return chart({ title, times, series, told: `${title}: ${told}`, isStepped: true });
 }
 
 function speed(minutes) {

@@ -160,6 +160,48 @@ def test_a_view_that_its_tab_opened_keeps_the_project_on_reload(inspector, view)
     assert page.locator("#project option:checked").inner_text() == "demo / vacant"
 
 
+def test_the_heads_of_the_stages_do_not_run_into_each_other(inspector):
+    head = inspector.ask("search", JUNE, button="Search").locator(".waterfall-head")
+    wide, column = head.get_by_text("Candidates").evaluate(
+        "head => [head.scrollWidth, head.clientWidth]"
+    )
+    assert wide <= column
+
+
+def test_why_nothing_was_read_again_is_a_plain_sentence(inspector, demo):
+    said = {
+        "hard-gate-high: spread=0.2079 > 0.08 (vector confident); none reads the context": (
+            "the best vectors stand out clearly, so nothing was read again"
+            " (spread 0.208, from 0.08 on); none reads the context"
+        ),
+        "hard-gate-low: spread=0.0100 < 0.02 (tied set)": (
+            "the best vectors are too much alike to tell apart, so nothing was read again"
+            " (spread 0.01, below 0.02)"
+        ),
+        "auto-gate-skip: probability_gap=0.4321 outside [0.0100, 0.3000]": (
+            "reading again would hardly change the order"
+            " (probability gap 0.432, not between 0.01 and 0.3)"
+        ),
+        "no reranker": "no reranker",
+    }
+    inspector.open("search")
+    plainly = f"async (said) => (await import('{demo.url}/inspect/gate_words.js')).plainly(said)"
+    assert {each: inspector.page.evaluate(plainly, each) for each in said} == said
+
+
+def test_the_stage_that_the_gate_skips_says_it_in_plain_words(browser, tmp_path):
+    with running_server(tmp_path / "store", used=models(embedder=load_embedder(None))) as server:
+        server.service.projects.ensure(*DEMO.owner)
+        with server.service.memory(DEMO) as memory:
+            memory.add_many(demo_records())
+        inspector = InspectorPage(browser, server.url)
+        inspector.page.goto(f"{server.url}/inspect#/search?query={JUNE}&preset=memory_spark")
+        rerank = inspector.page.locator("[data-stage=rerank]")
+        rerank.wait_for()
+        assert "the best vectors stand out clearly" in rerank.inner_text()
+        inspector.close()
+
+
 def test_memories_are_found_by_text_and_session_and_the_address_keeps_that(inspector):
     view = inspector.open("memories")
     view.locator(".memory").first.wait_for()
@@ -260,7 +302,7 @@ def test_the_store_draws_its_growth_and_the_latency_of_the_last_hour(inspector):
     told = [each.get_attribute("aria-label") for each in view.locator(".chart-place").all()]
     assert told[0].startswith("Memories by project: demo / mara: 1")
     assert "shared_knowledge: 7" in told[1]
-    assert "of this process in the last hour" in told[2]
+    assert "of this process in the last hour; in every minute 95% of them took at most" in told[2]
     facts = view.locator(".summary").inner_text()
     assert all(each in facts for each in ("on disk", "index", "upkeep\nsucceeds"))
 

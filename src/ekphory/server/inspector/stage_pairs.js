@@ -2,6 +2,7 @@
 
 import { el } from "./element.js";
 import { milliseconds } from "./format.js";
+import { plainly } from "./gate_words.js";
 import { STATUS_WORDS, flow } from "./waterfall.js";
 
 export function stagePairs(first, second) {
@@ -36,7 +37,7 @@ function cell(stage, longest, side) {
     return el("td", { class: "pair pair-quiet", "data-side": side }, STATUS_WORDS.absent);
   }
   if (stage.status === "skipped") {
-    return el("td", { class: "pair pair-quiet", "data-side": side }, `skipped: ${stage.reason}`);
+    return el("td", { class: "pair pair-quiet", "data-side": side }, `skipped: ${plainly(stage.reason)}`);
   }
   const numbers = el("span", { class: "pair-numbers" },
     el("span", {}, milliseconds(stage.milliseconds)), el("span", { class: "pair-flow" }, flow(stage)));

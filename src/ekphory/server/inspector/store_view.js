@@ -91,7 +91,7 @@ function speed(minutes) {
   }
   const answers = minutes.reduce((sum, each) => sum + each.answers, 0);
   const slowest = Math.max(...minutes.map((each) => each.p95));
-  const told = `${counted(answers, "answer", "answers")} of this process in the last hour, the slow ones of a minute within ${milliseconds(slowest)}`;
+  const told = `${counted(answers, "answer", "answers")} of this process in the last hour; in every minute 95% of them took at most ${milliseconds(slowest)}`;
   const now = Date.now() / 1000;
   return [el("h2", {}, "Latency"), chart({ title: told, times, series, told, unit: " ms", range: [now - HOUR, now] })];
 }

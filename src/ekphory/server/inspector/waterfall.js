@@ -2,6 +2,7 @@
 
 import { el, facts } from "./element.js";
 import { count, milliseconds, told, words } from "./format.js";
+import { plainly } from "./gate_words.js";
 
 export const STATUS_WORDS = {
   ran: "ran",
@@ -55,7 +56,7 @@ function candidates(stage, most) {
 
 function track(stage, whole) {
   if (stage.status === "skipped") {
-    return el("span", { class: "track track-words" }, `${STATUS_WORDS.skipped}: ${stage.reason}`);
+    return el("span", { class: "track track-words" }, `${STATUS_WORDS.skipped}: ${plainly(stage.reason)}`);
   }
   const bar = el("span", {
     class: "bar",
@@ -68,7 +69,7 @@ function track(stage, whole) {
 
 function account(stage) {
   const list = (title, entries) => entries.length > 0 && el("div", { class: "account-part" },
-    el("h4", {}, title), facts(entries.map(([name, value]) => [words(name), told(value)])));
+    el("h4", {}, title), facts(entries.map(([name, value]) => [words(name), typeof value === "string" ? plainly(value) : told(value)])));
   return el("div", { class: "account" },
     stage.purpose && el("p", {}, stage.purpose),
     list("In this search", Object.entries(stage.detail)),

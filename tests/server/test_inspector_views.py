@@ -368,6 +368,30 @@ def test_a_decision_is_shown_and_taken_back(inspector, demo):
         assert memory.revisions() == ()
 
 
+def test_superseding_offers_the_other_memories_of_the_page(inspector, demo):
+    with demo.service.memory(DEMO) as memory:
+        memory.add("The gate is green", id="green", session="gate")
+        memory.add("The gate is grey", id="grey", session="gate")
+    inspector.page.goto(f"{demo.url}/inspect#/memories?session=gate")
+    card = inspector.page.locator(".memory[data-id=green]")
+    card.get_by_role("button", name="Supersede").click()
+    field = card.get_by_label("Id of the memory")
+    offered = field.evaluate(
+        "field => [...field.list.options].map((each) => [each.value, each.label])"
+    )
+    assert offered == [["grey", "The gate is grey"]]
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_id_that_supersedes_has_a_line_of_its_own(browser, demo, width):
+    inspector = InspectorPage(browser, demo.url, width=width)
+    card = inspector.open("memories").locator(".memory").first
+    card.get_by_role("button", name="Supersede").click()
+    field, form = box(card.get_by_label("Id of the memory")), box(card.locator("form"))
+    inspector.close()
+    assert field["width"] == form["width"]
+
+
 def test_a_conflict_is_confirmed(inspector, demo, add_conflict):
     add_conflict(older="The pool opens at six", newer="The pool opens at seven")
     view = inspector.open("changes")

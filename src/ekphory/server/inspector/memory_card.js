@@ -85,12 +85,14 @@ async function forget(card, memory) {
   });
 }
 
-// The memory that holds in its place is named by its id, which every card shows among its fields.
+// The memory that holds in its place is named by its id, which every card shows among its fields;
+// those on the page are offered.
 function supersede(card, memory) {
-  const by = el("input", { name: "by", type: "text", required: true, autocomplete: "off", spellcheck: "false" });
+  const offered = el("datalist", { id: `offered-for-${memory.id}` }, others(card));
+  const by = el("input", { name: "by", type: "text", required: true, autocomplete: "off", spellcheck: "false", list: offered.id });
   const form = el("form", { class: "editing" },
+    el("label", { class: "field" }, el("span", { class: "field-name" }, "Id of the memory that holds in its place"), by, offered),
     el("div", { class: "toolbar" },
-      el("label", { class: "field field-inline grows" }, el("span", { class: "field-name" }, "Id of the memory that holds in its place"), by),
       el("button", { type: "submit", class: "primary" }, "Supersede"),
       el("button", { type: "button", class: "quiet", click: () => show(card, memory) }, "Cancel")),
     el("p", { class: "hint" }, "Both are kept; searches put this one below the other. It can be taken back here and under Changes."));
@@ -107,6 +109,12 @@ function supersede(card, memory) {
   });
   card.replaceChildren(el("p", { class: "memory-text" }, memory.text), form);
   by.focus();
+}
+
+function others(card) {
+  return [...card.parentElement.querySelectorAll(".memory > .memory-text")]
+    .filter((text) => text.parentElement !== card)
+    .map((text) => el("option", { value: text.parentElement.dataset.id, label: text.textContent }));
 }
 
 async function attempt(card, act) {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -10,9 +10,9 @@ from ekphory.detect import CALLER
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MemoryNotFound
 from ekphory.filters.lance_sql import matches
-from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter, IsNull, Or
-from ekphory.scope import Scope, owned_like
-from ekphory.store.protocol import CURRENT, Order, first_key
+from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter, In, IsNull, Not, Or
+from ekphory.scope import Scope, are_versions_of, owned_like
+from ekphory.store.protocol import CURRENT, Order, version_key
 from ekphory.types import MemoryRecord, check_count, is_storable, now_utc
 from ekphory.write import WRITABLE_FIELDS, make_draft, make_ledger, match_store, prepare, to_stored
 
@@ -41,8 +41,17 @@ def in_view(scope: Scope, narrower: Filter) -> Filter:
 
 
 def get(engine: Engine, scope: Scope, memory_id: str) -> MemoryRecord:
-    """Read one memory by its id; history can be read by the ids of its versions."""
-    return _get_matching(engine, scope, memory_id, unexpired())
+    """Read one memory by its id; history can be read by the ids of its versions.
+
+    An earlier version is there as long as its memory is.
+    """
+    is_history = Not(CURRENT)
+    record = _get_matching(engine, scope, memory_id, Or((is_history, unexpired())))
+    if record.superseded_by is not None:
+        its_memory = And((owned_like(record), CURRENT, _has_id(record.superseded_by), unexpired()))
+        if engine.store.count(its_memory) == 0:
+            raise MemoryNotFound(memory_id)
+    return record
 
 
 def _get_matching(engine: Engine, scope: Scope, memory_id: str, narrower: Filter) -> MemoryRecord:
@@ -78,23 +87,12 @@ def count(engine: Engine, scope: Scope, narrower: Filter) -> int:
 
 def history(engine: Engine, scope: Scope, memory_id: str) -> list[MemoryRecord]:
     """Return the memory and its earlier versions, newest first."""
-    versions = [get(engine, scope, memory_id)]
-    while (earlier := versions[-1].supersedes) is not None:
-        where = And((are_versions_of(versions[0]), _has_id(earlier)))
-        found = engine.store.select(where, order="newest", limit=1)
-        if not found:
-            break
-        versions += found
-    return versions
+    record = get(engine, scope, memory_id)
+    return [record, *reversed(engine.store.select(are_versions_of(record), order="written"))]
 
 
 def _has_id(memory_id: str) -> Filter:
     return Comparison(Field("id"), "eq", memory_id)
-
-
-def are_versions_of(record: MemoryRecord) -> Filter:
-    """Return the condition for the earlier versions of a memory."""
-    return And((owned_like(record), Comparison(Field("superseded_by"), "eq", record.id)))
 
 
 def _prefer_own(scope: Scope, found: list[MemoryRecord]) -> list[MemoryRecord]:
@@ -153,9 +151,10 @@ def _replace(
         until = prepared.draft.record.expires_at
         history = replace(before, id=version_id, superseded_by=before.id, expires_at=until)
         (matching,) = match_store(engine, [prepared])
-        successor = to_stored(matching, first_key(after=version))
-        record = replace(successor.record, supersedes=version_id)
         make_ledger(engine)
+        noted = engine.ledger.read().version
+        successor = to_stored(matching, version_key(after=version, noted=noted))
+        record = replace(successor.record, supersedes=version_id)
         _carry_over(engine, key, successor.key, all_of_them=before.text == record.text)
         engine.store.supersede(key, history, replace(successor, record=record, fingerprint=None))
         engine.detector.wake()
@@ -167,16 +166,18 @@ def _replace(
 def _carry_over(engine: Engine, key: int, successor: int, *, all_of_them: bool) -> None:
     """Let the decisions on a memory hold for its new version, which has another row.
 
-    Those of a model were on its text, so a new text is judged anew. They are noted before the
-    version is written: one that names a row which never came acts on nothing.
+    Those of a model were on its text, so a new text is judged anew; with the same text, what was
+    taken back stays so. They are noted before the version is written: one that names a row which
+    never came acts on nothing.
     """
     entries = engine.ledger.read().entries.values()
     moved = [
         each.moved(lambda old: successor if old == key else old)
         for each in entries
         if key in each.keys
-        and each.revision.state != "undone"
-        and (all_of_them or each.revision.decided_by == CALLER)
+        and (
+            all_of_them or (each.revision.decided_by == CALLER and each.revision.state != "undone")
+        )
     ]
     if moved:
         engine.ledger.append(moved)
@@ -222,10 +223,25 @@ def find_whole(engine: Engine, which: Filter) -> tuple[list[MemoryRecord], list[
     engine.store.version()
     records = engine.store.select(which, order="written")
     keys = set(engine.store.keys(which).tolist())
+    replaced = _find_replaced(engine, [record.id for record in records])
     for record in records:
-        if record.supersedes is not None:
+        if record.id in replaced:
             keys |= set(engine.store.keys(are_versions_of(record)).tolist())
     return records, sorted(keys)
+
+
+_IDS_A_QUERY = 500
+
+
+def _find_replaced(engine: Engine, ids: Sequence[str]) -> set[str]:
+    """Return those ids that earlier versions name, of whichever owner."""
+    found: set[str] = set()
+    for start in range(0, len(ids), _IDS_A_QUERY):
+        where = In(Field("superseded_by"), tuple(ids[start : start + _IDS_A_QUERY]))
+        found |= {
+            record.superseded_by or "" for record in engine.store.select(where, order="written")
+        }
+    return found
 
 
 def hide_one(engine: Engine, scope: Scope, memory_id: str) -> int:

@@ -35,6 +35,7 @@ from ekphory.models.loading import (
 )
 from ekphory.models.reranker import RerankingModel, Turn, bundled_reranker, read_dialogue
 from ekphory.prompting.injection import find_injection
+from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.recorded_searches import RecordedSearches, Surface
 from ekphory.reembed import ReembedReport
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline
@@ -317,8 +318,10 @@ class Memory:
         Raises:
             InvalidInput: A text is empty or cannot be stored.
         """
-        if not isinstance(fix, str) or not fix.strip():
-            raise InvalidInput("fix", fix, "is empty", "Say how it is put right")
+        told = {"what": "Say what went wrong", "fix": "Say how it is put right"}
+        for name, text in (("what", what), ("fix", fix)):
+            if not isinstance(text, str) or not strip_recall_blocks(text).strip():
+                raise InvalidInput(name, text, "is empty", told[name])
         text, pool = f"{what}\nFix: {fix}", "shared_mistakes" if shared else "agent_mistakes"
         metadata = {"class": "mistake"}
         return self.add(text, pool=pool, type="procedural", metadata=metadata).ids[0]
@@ -924,6 +927,8 @@ def _check_rule(text: object) -> None:
     """Raise where a text must not stand in every later prompt; a secret in it is not shown."""
     if not isinstance(text, str):
         return  # as adding it says
+    if text.strip() and not strip_recall_blocks(text).strip():
+        raise InvalidInput("text", text, "holds nothing but recalled memories", "Give the rule")
     shown, secrets = capturing.redact(text)
     if secrets:
         problem = "holds a secret, and a rule enters every later prompt"

@@ -117,6 +117,10 @@ def supersede(
         choices = ", ".join(get_args(RevisionKind))
         raise InvalidInput("kind", kind, "no such kind of revision", f"Choose one of {choices}")
     older, newer = get(engine, scope, old), get(engine, scope, by)
+    for name, record in (("old", older), ("by", newer)):
+        if record.superseded_by is not None:
+            remedy = f"Name {record.superseded_by!r} instead"
+            raise InvalidInput(name, record.id, "is an earlier version", remedy)
     if older.id == newer.id:
         raise InvalidInput("by", by, "is the same memory", "Name the memory that supersedes it")
     _check_scopes(older, newer)
@@ -147,14 +151,22 @@ def _check_no_circle(engine: Engine, by: str, keys: tuple[int, int]) -> None:
     while waiting:
         key = waiting.pop()
         for entry in acting:
-            if entry.keys == (key, keys[0]):
+            if entry.keys[0] != key or not _is_on_current(engine, entry):
+                continue
+            if entry.keys[1] == keys[0]:
                 told = entry.revision
                 problem = f"{told.older!r} is superseded by {told.newer!r}"
                 remedy = f"Take that back first: unsupersede the decision {told.id}"
                 raise InvalidInput("by", by, problem, remedy)
-            if entry.keys[0] == key and entry.keys[1] not in seen:
+            if entry.keys[1] not in seen:
                 seen.add(entry.keys[1])
                 waiting.append(entry.keys[1])
+
+
+def _is_on_current(engine: Engine, entry: LedgerEntry) -> bool:
+    """Return whether neither memory was forgotten or changed since it was decided on."""
+    found = engine.store.fetch(entry.keys)
+    return [record.superseded_by for record in found.values()] == [None, None]
 
 
 def _check_scopes(older: MemoryRecord, newer: MemoryRecord) -> None:
@@ -181,10 +193,12 @@ def unsupersede(engine: Engine, scope: Scope, *, revision: str | None, batch: st
         raise InvalidInput("revision", revision, problem, "Name what to take back")
 
     def write() -> int:
+        named = engine.ledger.read().entries.get(revision or "")
         wanted = [
             each
             for each in visible_entries(engine, scope)
-            if revision in (None, each.revision.id) and batch in (None, each.revision.batch)
+            if (batch is None or batch == each.revision.batch)
+            and (revision in (None, each.revision.id) or (named and _is_moved(named, each)))
         ]
         if not wanted:
             field, value = ("revision", revision) if batch is None else ("batch", batch)
@@ -197,6 +211,12 @@ def unsupersede(engine: Engine, scope: Scope, *, revision: str | None, batch: st
         return len(changed)
 
     return engine.writer.submit(write).result()
+
+
+def _is_moved(entry: LedgerEntry, other: LedgerEntry) -> bool:
+    """Return whether one is the other, of memories that were updated since."""
+    ids = [(each.revision.older, each.revision.newer) for each in (entry, other)]
+    return ids[0] == ids[1] and (entry.owner, entry.pool) == (other.owner, other.pool)
 
 
 def conflicts(
@@ -266,7 +286,7 @@ def _scan_scope(engine: Engine, scope: Scope, on_progress: Progress) -> None:
 def visible_entries(engine: Engine, scope: Scope) -> list[LedgerEntry]:
     """Return the ledger's entries both of whose memories the scope sees, the oldest first."""
     snapshot = engine.snapshots.of(scope.predicate())
-    keys = snapshot.columns.key
+    keys = snapshot.columns.key[snapshot.alive(to_microseconds(now_utc()))]
     entries = list(engine.ledger.read().entries.values())
     wanted = np.array([each.keys for each in entries], np.int64)
     seen = np.isin(wanted.reshape(-1, 2), keys)
@@ -293,7 +313,8 @@ def timeline(engine: Engine, scope: Scope, ids: Sequence[str], *, k: int) -> tup
     ordered = sorted(records, key=lambda key: ids.index(records[key].id))
     rows = snapshot.rows_of(np.array(ordered, np.int64))
     rows = rows[rows >= 0]
-    links = engine.links.of(snapshot.columns).acting()
+    alive = snapshot.alive(to_microseconds(now_utc()))
+    links = engine.links.of(snapshot.columns).acting(alive)
     groups = links.joined_to(rows.tolist())
     group = groups[0] if groups else rows[:1].tolist()
     keys = snapshot.columns.key[group].tolist()
@@ -340,9 +361,10 @@ def profile(
     """Return the lasting facts and preferences that hold, the most important first."""
     check_count("k", k)
     snapshot = engine.snapshots.of(scope.predicate())
-    columns, links = snapshot.columns, engine.links.of(snapshot.columns).acting()
-    at = to_microseconds(now)
-    lasting = (columns.type == "semantic") & snapshot.alive(at) & (columns.at <= at)
+    columns, at = snapshot.columns, to_microseconds(now)
+    alive = snapshot.alive(at)
+    links = engine.links.of(columns).acting(alive)
+    lasting = (columns.type == "semantic") & alive & (columns.at <= at)
     rows = [row for row in np.flatnonzero(lasting).tolist() if _holds(row, links)]
     records = snapshot.records.fetch(columns.key[rows].tolist())
     kept = {

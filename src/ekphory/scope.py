@@ -155,6 +155,11 @@ def owned_in_any_session(owner: MemoryRecord | Scope) -> Filter:
     return And(tuple(_same(owner, name) for name in OWNER_FIELDS))
 
 
+def are_versions_of(record: MemoryRecord) -> Filter:
+    """Return the condition for the earlier versions of a memory."""
+    return And((owned_like(record), Comparison(Field("superseded_by"), "eq", record.id)))
+
+
 def owner_name(owner: Iterable[str | None]) -> str:
     """Return an owner as one line for people."""
     named = zip(OWNER_FIELDS, owner, strict=True)

@@ -250,12 +250,20 @@ class _Part:
     ) -> None:
         self.state = state
         self._decided: dict[int, list[LedgerEntry]] = {}
-        for entry in ledger.read().entries.values():
-            for side in sides:
+        entries = ledger.read().entries.values()
+        # What was decided on a memory that was forgotten or changed since acts on nothing.
+        current = state.current_keys() if entries else frozenset()
+        for entry in entries:
+            for side in sides if current.issuperset(entry.keys) else ():
                 self._decided.setdefault(side(*entry.keys), []).append(entry)
 
     def read_memories(self, where: Filter, rows: IntArray) -> Iterator[dict[str, Any]]:
-        """Read memories, each before its earlier versions."""
+        """Read memories, each before its earlier versions.
+
+        Args:
+            where: Holds for all earlier versions of these memories.
+            rows: Where the memories are.
+        """
         versions = _Versions(self.state, where)
         for start in range(0, len(rows), _MEMORIES_READ):
             memories = self.state.take(rows[start : start + _MEMORIES_READ])
@@ -289,7 +297,7 @@ class _Export:
         self._write_line({HEADER_KEY: FORMAT_VERSION} | header)
         written = versions = 0
         for part, own_rows in zip(self._parts, rows, strict=True):
-            for content in part.read_memories(where, own_rows):
+            for content in part.read_memories(own, own_rows):
                 self._digest.update(self._write_line(content))
                 if VERSIONS_KEY in content:
                     written += 1
@@ -386,7 +394,9 @@ def _read_unit(scope: Scope, given: Mapping[str, Any]) -> _Unit:
         raise InvalidInput(VERSIONS_KEY, versions, "must be a list of records", "Give those it had")
     apart = (VERSIONS_KEY, REVISIONS_KEY)
     current = _read_draft(scope, {key: given[key] for key in given if key not in apart})
-    earlier = [_read_draft(scope, version) for version in versions]
+    # They are there as long as their memory is.
+    kept = {"expires_at": given.get("expires_at")}
+    earlier = [_read_draft(scope, {**version, **kept}) for version in versions]
     for version, successor in [(current, None), *((entry, current.record) for entry in earlier)]:
         _check_place(version.record, successor)
     return _Unit([*earlier, current], _read_revisions(given.get(REVISIONS_KEY) or ()))

@@ -23,7 +23,14 @@ from ekphory.models.embedder import EmbedderIdentity, EmbeddingModel, FloatMatri
 from ekphory.models.late_bound import PredictedTraits, average_traits, read_passages
 from ekphory.prompting.recall_block import OPENING, strip_recall_blocks
 from ekphory.retrieval.lexical import passage_terms
-from ekphory.scope import LONGEST_NAME, SCOPE_FIELDS, Scope, check_name, get_owner
+from ekphory.scope import (
+    LONGEST_NAME,
+    SCOPE_FIELDS,
+    Scope,
+    are_versions_of,
+    check_name,
+    get_owner,
+)
 from ekphory.store.protocol import Presence, StoredMemory, first_key
 from ekphory.types import (
     MEMORY_TYPES,
@@ -547,9 +554,11 @@ def delete_expired(engine: Engine, found: list[Presence], wanted: set[Identity])
         for entry in expired
         if wanted & {(*entry.owner, entry.id), (*entry.owner, entry.fingerprint)}
     }
-    keys = [entry.key for entry in expired if (*entry.owner, entry.id) in anew]
+    keys = {entry.key for entry in expired if (*entry.owner, entry.id) in anew}
+    for record in engine.store.fetch(sorted(keys)).values():
+        keys |= set(engine.store.keys(are_versions_of(record)).tolist())
     if keys:
-        engine.store.delete(keys)
+        engine.store.delete(sorted(keys))
 
 
 def _present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Presence]:

@@ -56,6 +56,28 @@ def test_stores_that_are_made_at_the_same_moment_are_one_and_lose_nothing(tmp_pa
     assert open_lance(tmp_path).keys(EVERYTHING).tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("rewrite", ["purge", "repair"])
+def test_what_another_process_wrote_meanwhile_survives_a_rewrite(tmp_path, rewrite):
+    store, other = open_lance(tmp_path), open_lance(tmp_path)
+    store.append([contract_row(1), contract_row(2)])
+    store.delete([2])
+    store.version()
+    other.append([contract_row(3)])
+    getattr(store, rewrite)()
+    assert open_lance(tmp_path).keys(EVERYTHING).tolist() == [1, 3]
+
+
+def test_what_another_process_wrote_meanwhile_survives_another_models_vectors(tmp_path):
+    store, other = open_lance(tmp_path), open_lance(tmp_path)
+    store.append([contract_row(1)])
+    embedder = replace(CONTRACT_IDENTITY.embedder, name="another")
+    store.keep_vectors(embedder, {1: np.ones((1, embedder.dimension), np.float32)})
+    store.version()
+    other.append([contract_row(2)])
+    store.switch_vectors(embedder)
+    assert open_lance(tmp_path).keys(EVERYTHING).tolist() == [1, 2]
+
+
 class TestInMemoryStore(StoreContract):
     @pytest.fixture
     def store(self):

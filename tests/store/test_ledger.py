@@ -77,6 +77,26 @@ def test_many_commits_are_merged_and_nothing_is_lost(ledger, tmp_path):
     assert len(list((tmp_path / "revisions.lance" / "data").iterdir())) < 100
 
 
+def test_what_was_added_before_a_purge_is_read_by_who_had_not_read_it(ledger, tmp_path):
+    ledger.append([entry("a"), entry("z")])
+    other = Ledger(str(tmp_path))
+    assert list(other.read().entries) == ["a", "z"]
+    ledger.append([entry("b")])
+    ledger.append([entry("a", state="undone")])
+    ledger.purge(lambda each: each.revision.id != "z")
+    found = other.read().entries
+    assert found["a"].revision.state == "undone"
+    other.purge(lambda each: each.revision.id != "z")
+    assert sorted(Ledger(str(tmp_path)).read().entries) == ["a", "b"]
+
+
+def test_what_is_decided_again_is_the_newest_decision(ledger, tmp_path):
+    ledger.append([entry("a"), entry("b")])
+    ledger.append([entry("a")])
+    for each in (ledger, Ledger(str(tmp_path))):
+        assert list(each.read().entries) == ["b", "a"]
+
+
 def test_a_purge_leaves_no_byte_of_what_is_not_kept(ledger, tmp_path):
     ledger.append([entry("secret-decision", keys=(3, 4)), entry("kept")], judged_to=9)
     ledger.purge(lambda each: each.keys[0] != 3)

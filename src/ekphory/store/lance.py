@@ -167,6 +167,7 @@ class LanceStore:
     @lance_table.with_lance_errors_translated("purge")
     def purge(self) -> None:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
+        self.version()
         if not lance_table.is_remote(self._uri):
             KeptArrays(Path(self._uri), table=TABLE_FOLDER).clear()
         self._rewrite(self.identity)
@@ -335,6 +336,7 @@ class LanceStore:
     @lance_table.with_lance_errors_translated("re-embed")
     def switch_vectors(self, embedder: EmbedderIdentity) -> None:
         """Put the vectors that are kept beside in the place of the store's own."""
+        self.version()
         known, beside = self.identity, VectorsBeside(self._uri, embedder)
         if embedder == known.embedder and not len(beside.keys):
             return
@@ -385,6 +387,7 @@ class LanceStore:
     @lance_table.with_lance_errors_translated("repair")
     def repair(self) -> None:
         """Do all upkeep now."""
+        self.version()
         has_checksums = lance_rows.CHECKSUM in self._table.schema.names
         if not has_checksums or self._table.count_rows(f"{lance_rows.CHECKSUM} IS NULL"):
             self._rewrite(self.identity)
@@ -498,7 +501,11 @@ class LanceStore:
     def _rewrite(
         self, identity: protocol.StoreIdentity, beside: VectorsBeside | None = None
     ) -> None:
-        """Write all living rows anew, with the vectors of `beside` where there are some."""
+        """Write all living rows anew, with the vectors of `beside` where there are some.
+
+        The caller holds the writer's lock and has looked for the newest version since: what others
+        have written in between would be lost.
+        """
         identity = replace(identity, schema_version=protocol.SCHEMA_VERSION)
         schema = lance_rows.table_schema(identity)
         complete = partial(lance_rows.complete_batch, schema=schema, dimension=self._dimension)

@@ -101,6 +101,11 @@ class LanceSnapshot:
         keys, rows = np.concatenate([np.empty((2, 0), np.int64), *parts], axis=1)
         return np.asarray(rows[np.argsort(keys)])
 
+    def current_keys(self) -> frozenset[int]:
+        """Return the keys of all current memories."""
+        parts = self._stream(protocol.CURRENT, ["key"])
+        return frozenset(key for part in parts for key in part["key"].to_pylist())
+
     def take(self, rows: protocol.IntArray) -> list[KeptMemory]:
         """Read the memories at these places, in the order in which they were written."""
         if len(rows) == 0:

@@ -21,6 +21,7 @@ from typing import Any, Literal
 import lancedb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ekphory.errors import StoreError
 from ekphory.scope import OWNER_FIELDS
@@ -93,7 +94,7 @@ class LedgerState:
 
     Attributes:
         version: Of the table; -1 where there is none.
-        entries: The last entry of each decision, by its id, in the order in which they were made.
+        entries: The last entry of each decision, by its id, in the order of these entries.
         judged_to: Key of the last row that was compared with earlier ones; None without a table.
     """
 
@@ -190,7 +191,8 @@ class Ledger:
             version = int(opened.table.add(pa.Table.from_pylist(rows, schema=_SCHEMA)).version)
             opened.note_own(version)
             changed = {entry.revision.id: entry for entry in entries}
-            self._state = LedgerState(version, {**state.entries, **changed}, judged)
+            others = {name: old for name, old in state.entries.items() if name not in changed}
+            self._state = LedgerState(version, others | changed, judged)
             self._last = first + len(rows) - 1
             self._commits += 1
             if self._commits >= _COMMITS_BETWEEN_MERGES:
@@ -208,8 +210,10 @@ class Ledger:
                 self._delete([key for key, entry in state.entries.items() if not keep(entry)])
                 return
             kept = filter(keep, state.entries.values())
-            rows = [_to_row(number, entry, judged) for number, entry in enumerate(kept, start=1)]
-            rows = [_note(0, judged), *rows]
+            # Later than all that was read: what other processes know, they add to by number.
+            first = first_key(after=state.version)
+            rows = [_note(first, judged)]
+            rows += [_to_row(n, entry, judged) for n, entry in enumerate(kept, start=first + 1)]
             self._write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), mode="overwrite")
             self._sweep(self._require())
 
@@ -270,6 +274,7 @@ class Ledger:
         for row in found.sort_by("number").to_pylist():
             judged = max(judged, row["judged_to"])
             self._last = max(self._last, row["number"])
+            entries.pop(row["id"], None)
             if row["id"] != _NOTE:
                 entries[row["id"]] = _to_entry(row)
         return LedgerState(version, entries, judged)
@@ -401,9 +406,10 @@ class RevisionLinks:
             by_row.setdefault(link.newer, []).append(place)
         return cls(tuple(links), by_row)
 
-    def acting(self) -> RevisionLinks:
-        """Return those that act, without what only orders."""
-        return self._by_row([link for link in self.links if link.acts])
+    def acting(self, alive: NDArray[np.bool_]) -> RevisionLinks:
+        """Return those that act, without what only orders, between rows that are alive."""
+        between = (link for link in self.links if alive[link.older] and alive[link.newer])
+        return self._by_row([link for link in between if link.acts])
 
     def of_rows(self, rows: Iterable[int]) -> list[RevisionLink]:
         """Return the links that name any of these rows, in order."""

@@ -46,6 +46,20 @@ def first_key(*, after: int) -> int:
     return (after + 1) * KEYS_A_COMMIT
 
 
+def version_key(*, after: int, noted: int) -> int:
+    """Return a key for the new version of a memory, which is noted before it is written.
+
+    Where the write fails after the note, no later write is given this key: those of memories that
+    are added lie below half of a commit's, and `noted` is another one at the next attempt.
+
+    Args:
+        after: As `first_key` takes it.
+        noted: Number of the ledger's version, to which each note adds.
+    """
+    half = KEYS_A_COMMIT // 2
+    return first_key(after=after) + half + noted % half
+
+
 @dataclass(frozen=True, slots=True)
 class StoreIdentity:
     """What is bound to a store when it is made, and checked whenever it is opened.

@@ -3,6 +3,7 @@
 import shutil
 from functools import partial
 from itertools import count
+from threading import Event
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,6 +26,8 @@ from ekphory.filters.tree import (
 from ekphory.memory import Memory
 from ekphory.service.episodes import read_filter
 from ekphory.testing import HashEmbedder
+from ekphory.types import now_utc
+from ekphory.write import make_draft, prepare, submit
 
 CASES = read_cases(__file__)
 
@@ -228,6 +231,35 @@ def test_a_change_touches_one_memory_and_one_id_stays_one_memory(directory, reco
               for row in world.everything.list(limit=1_000)]  # fmt: skip
     assert len(owners) == len(set(owners))
     world.everything.close()
+
+
+owned = st.tuples(scopes, scopes, st.sampled_from(["x", "y"]))
+
+
+def queue_write(world, scope, own, name):
+    """Have one memory written, with fields of its own where the handle has none."""
+    memory = world.open(scope)
+    given_fields = {field: value for field, value in own.items() if scope[field] is None}
+    record = given_fields | {"id": name, "text": f"tea for {name}"}
+    draft = make_draft(record, scope=memory.scope, now=now_utc())
+    engine = memory._engine
+    future = submit(engine, memory.scope, prepare(engine.embedder, [draft]))
+    memory.close()
+    return future
+
+
+@settings(slowly, max_examples=20)
+@given(writes=st.lists(owned, min_size=2, max_size=10))
+def test_writes_in_one_commit_do_what_they_do_one_after_the_other(directory, writes):
+    alone, together = World(directory), World(directory)
+    outcomes = [queue_write(alone, *write).result() for write in writes]
+    busy = Event()
+    together.everything._engine.writer.submit(busy.wait)
+    waiting = [queue_write(together, *write) for write in writes]
+    busy.set()
+    assert [future.result() for future in waiting] == outcomes
+    alone.everything.close()
+    together.everything.close()
 
 
 @settings(slowly, max_examples=12)

@@ -119,6 +119,34 @@ def test_importing_again_adds_nothing(kitchen, shelf, project, file):
     assert importing(kitchen, file) == ((0, 3, 0), [])
 
 
+def test_two_sessions_that_use_one_id_come_back_as_they_were_however_often(
+    shelf, project, tmp_path
+):
+    for session, text in (("s1", "One"), ("s2", "Two")):
+        shelf("here", project=project, session=session).add(text, id="k")
+    shelf("here", project=project, session="s1").update("k", importance=0.9)
+    shelf("here", project=project).export(tmp_path / "e.jsonl")
+    other = shelf("there", project=project)
+    assert importing(other, tmp_path / "e.jsonl") == ((2, 0, 0), [])
+    assert importing(other, tmp_path / "e.jsonl") == ((0, 2, 0), [])
+    there = [shelf("there", project=project, session=session) for session in ("s1", "s2")]
+    assert [[each.text for each in memory.history("k")] for memory in there] == [
+        ["One", "One"],
+        ["Two"],
+    ]
+
+
+def test_a_memory_that_was_changed_and_whose_id_two_sessions_use_is_refused_alone(
+    shelf, project, tmp_path
+):
+    for session in ("s1", "s2"):
+        shelf("here", project=project, session=session).add(session, id="k")
+    memory = shelf("here", project=project)
+    memory.export(tmp_path / "e.jsonl")
+    shelf("here", project=project, session="s1").update("k", importance=0.9)
+    assert importing(memory, tmp_path / "e.jsonl") == ((0, 1, 1), ["e.jsonl:2"])
+
+
 def test_only_what_the_scope_itself_wrote_is_exported(shelf, project, tmp_path):
     mine = shelf("here", project=project, user="mara")
     mine.add("Mine", id="mine")

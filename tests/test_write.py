@@ -1,6 +1,7 @@
 """Writing: what is checked, what is stored, and when it is there already."""
 
 import itertools
+import threading
 import time
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -9,7 +10,7 @@ from tests.cases import read_cases
 
 from ekphory.errors import InvalidInput, ScopeError
 from ekphory.scope import Scope
-from ekphory.write import LONGEST_TEXT, make_draft
+from ekphory.write import LONGEST_TEXT, make_draft, prepare, submit
 
 CASES = read_cases(__file__)
 
@@ -194,6 +195,31 @@ def test_with_an_id_the_id_alone_decides_within_its_scope(memory, open_memory):
     project.add_many([{"text": name, "user": name, "id": "1"} for name in ("alice", "bob")])
     for name in ("alice", "bob"):
         assert open_memory(project="apollo", user=name).get("1").text == name
+
+
+def written_together(*writes):
+    """Write one record by each handle, all in one commit; return how many each added."""
+    busy, engine = threading.Event(), writes[0][0]._engine
+    engine.writer.submit(busy.wait)
+    waiting = []
+    for memory, given in writes:
+        draft = make_draft(given, scope=memory.scope, now=NOW)
+        waiting.append(submit(engine, memory.scope, prepare(engine.embedder, [draft])))
+    busy.set()
+    return [future.result().added for future in waiting]
+
+
+def test_an_id_that_two_sessions_use_in_one_commit_is_of_both(open_memory):
+    first, second = open_memory(session="s1"), open_memory(session="s2")
+    writes = [(first, {"text": "one", "id": "k"}), (second, {"text": "two", "id": "k"})]
+    assert written_together(*writes) == [1, 1]
+    assert [first.get("k").text, second.get("k").text] == ["one", "two"]
+
+
+def test_a_handle_of_no_session_does_not_add_the_id_of_a_session_in_one_commit(open_memory):
+    bound, unbound = open_memory(session="s1"), open_memory()
+    writes = [(bound, {"text": "one", "id": "k"}), (unbound, {"text": "two", "id": "k"})]
+    assert written_together(*writes) == [1, 0]
 
 
 @pytest.mark.parametrize(

@@ -493,8 +493,11 @@ def _append(
     units = [[row.draft for row in unit] for unit in prepared]
     absent, found = _pick_absent(engine, scope, units)
     if absent:
-        wanted = {name for place in absent for name in _identities(units[place])}
-        write.delete_expired(engine, found, wanted)
+        for session, there in found.items():
+            own = [units[place] for place in absent if _session_of(units[place]) == session]
+            write.delete_expired(
+                engine, there, {name for unit in own for name in _identities(unit)}
+            )
         write.append_after(engine, version, [row for place in absent for row in prepared[place]])
     _note_revisions(engine, decided)
     return [units[place][-1].record.id for place in absent]
@@ -528,7 +531,9 @@ def _note_revisions(engine: Engine, decided: _Decided) -> None:
 
 def _newest_key(engine: Engine, record: MemoryRecord, memory_id: str) -> int | None:
     named = Comparison(Field("id"), "eq", memory_id)
-    keys = engine.store.keys(And((owned_in_any_session(record), CURRENT, named))).tolist()
+    # The other memory of a decision may be of another session.
+    owned = owned_like(record) if memory_id == record.id else owned_in_any_session(record)
+    keys = engine.store.keys(And((owned, CURRENT, named))).tolist()
     return max(keys, default=None)
 
 
@@ -548,26 +553,40 @@ def _make_entry(
     )
 
 
+_Found = dict[str | None, list[Presence]]
+"""What is stored, by its session: what is taken back keeps its own, and an id is of one session."""
+
+
 def _pick_absent(
     engine: Engine, scope: Scope, units: list[list[write.Draft]]
-) -> tuple[list[int], list[Presence]]:
+) -> tuple[list[int], _Found]:
     """Return the places of the units that are not stored yet, each once, and what is stored."""
     found = _present(engine, scope, units)
-    seen = set(write.find_alive_ids(found))
+    seen = {session: set(write.find_alive_ids(there)) for session, there in found.items()}
     absent: list[int] = []
     for place, unit in enumerate(units):
-        identities = _identities(unit)
-        if seen.isdisjoint(identities):
-            seen |= identities
+        own, identities = seen.setdefault(_session_of(unit), set()), _identities(unit)
+        if own.isdisjoint(identities):
+            own |= identities
             absent.append(place)
     return absent, found
 
 
-def _present(engine: Engine, scope: Scope, units: list[list[write.Draft]]) -> list[Presence]:
+def _present(engine: Engine, scope: Scope, units: list[list[write.Draft]]) -> _Found:
     ids = [unit[-1].record.id for unit in units]
     rows = [entry for unit in units for entry in unit]
     fingerprints = [entry.fingerprint for entry in rows if entry.fingerprint is not None]
-    return write.find_present(engine, scope, ids, fingerprints) if units else []
+    found = write.find_present(engine, scope, ids, fingerprints) if units else []
+    records = engine.store.fetch([entry.key for entry in found])
+    by_session: _Found = {}
+    for entry in found:
+        if entry.key in records:
+            by_session.setdefault(records[entry.key].session, []).append(entry)
+    return by_session
+
+
+def _session_of(unit: list[write.Draft]) -> str | None:
+    return unit[-1].record.session
 
 
 def _identities(unit: list[write.Draft]) -> set[write.Identity]:

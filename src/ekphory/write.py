@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -475,12 +475,15 @@ def _append(engine: Engine, waiting: Sequence[tuple[Scope, list[Prepared]]]) -> 
     version = engine.store.version()
     found: list[Presence] = []
     new: list[Prepared] = []
-    written: dict[Identity, str] = {}
+    # By session: a handle that is bound to one does not see the others, one of none sees all.
+    written: defaultdict[str | None, dict[Identity, str]] = defaultdict(dict)
     outcomes = []
     for scope, prepared in waiting:
         here = _present(engine, scope, [entry.draft for entry in prepared])
-        fresh, ids = _pick_absent(prepared, find_alive_ids(here) | written)
-        written |= {_identity(entry.draft): entry.draft.record.id for entry in fresh}
+        fresh, ids = _pick_absent(prepared, find_alive_ids(here) | written[scope.session])
+        for entry in fresh:
+            for session in {None, entry.draft.record.session}:
+                written[session][_identity(entry.draft)] = entry.draft.record.id
         found += here
         new += fresh
         outcomes.append(CommitOutcome(len(fresh), ids))

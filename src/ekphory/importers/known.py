@@ -37,7 +37,8 @@ _ALL = 2**31 - 1
 _CLOSE = 1e-6
 
 Identity = tuple[str | None, ...]
-Known = dict[Identity, MemoryRecord]
+Known = dict[Identity, dict[str | None, MemoryRecord]]
+"""What is stored, by its owner and id, and by its session."""
 _Changed = tuple[str, MemoryRecord | None]
 """A new text, and what was said in its place."""
 
@@ -192,9 +193,11 @@ class KnownRecords:
                 known.append((record, draft))
         stored = self._find({draft.id for _, draft in known})
         for record, draft in known:
-            held = stored.get(_identity(draft))
-            if held is not None:
-                stored[_identity(draft)] = self._take_record(record, draft, held)
+            held = stored.get(_identity(draft), {})
+            # Where a handle is bound to no session, an id that another session has is not added.
+            session = draft.session if draft.session in held else next(iter(held), None)
+            if session in held:
+                held[session] = self._take_record(record, draft, held[session])
 
     def _take_record(
         self, record: ImportedRecord, draft: MemoryRecord, held: MemoryRecord
@@ -237,7 +240,11 @@ class KnownRecords:
     def _find(self, ids: set[str]) -> Known:
         parts = (In(Field("id"), some) for some in _in_parts(sorted(ids)))
         pages = (self._memory.list(filter=some, limit=_ALL, order="written") for some in parts)
-        return {_identity(record): record for page in pages for record in page}
+        known: Known = {}
+        for page in pages:
+            for record in page:
+                known.setdefault(_identity(record), {})[record.session] = record
+        return known
 
     # Both.
 
@@ -247,7 +254,12 @@ class KnownRecords:
         return None if draft.is_only_recalled else draft.record
 
     def _earlier(self, record: MemoryRecord) -> list[MemoryRecord]:
-        return [] if record.supersedes is None else self._memory.history(record.id)[1:]
+        if record.supersedes is None:
+            return []
+        try:
+            return self._memory.history(record.id)[1:]
+        except InvalidInput:
+            return []  # several sessions use its id: refused, with that reason, when it is updated
 
     def _update(
         self, record: ImportedRecord, held: MemoryRecord, changes: Mapping[str, Any]

@@ -147,6 +147,26 @@ def test_a_memory_that_was_changed_and_whose_id_two_sessions_use_is_refused_alon
     assert importing(memory, tmp_path / "e.jsonl") == ((0, 1, 1), ["e.jsonl:2"])
 
 
+def test_what_names_no_project_is_not_taken_back_into_default_beside_itself(tmp_path):
+    folder = tmp_path / "memories"
+    with Memory(folder, embedder=HashEmbedder()) as memory:
+        memory.add("Anna repaired the sink", id="sink")
+        memory.export(tmp_path / "e.jsonl")
+    with Memory(folder, embedder=HashEmbedder(), project="default") as memory:
+        assert importing(memory, tmp_path / "e.jsonl") == ((0, 1, 0), [])
+        assert memory.get("sink").text == "Anna repaired the sink"
+
+
+def test_a_record_of_default_changes_the_memory_that_names_no_project(tmp_path):
+    folder, file = tmp_path / "memories", tmp_path / "notes.jsonl"
+    with Memory(folder, embedder=HashEmbedder()) as memory:
+        memory.add("Anna repairs the sink", id="sink", at="2026-03-01")
+    file.write_text('{"id": "sink", "text": "Anna repaired the sink", "at": "2026-03-02"}\n')
+    with Memory(folder, embedder=HashEmbedder(), project="default") as memory:
+        assert import_path(memory, file).updated == 1
+        assert memory.get("sink").text == "Anna repaired the sink"
+
+
 def test_only_what_the_scope_itself_wrote_is_exported(shelf, project, tmp_path):
     mine = shelf("here", project=project, user="mara")
     mine.add("Mine", id="mine")

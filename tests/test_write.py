@@ -256,6 +256,34 @@ def test_a_record_that_was_changed_since_is_not_added_again(memory):
     assert [entry.text for entry in memory.list()] == ["changed"]
 
 
+def test_a_record_whose_first_version_was_forgotten_is_not_added_again(memory):
+    first = memory.add("hello", at="2026-05-08").ids[0]
+    memory.update(first, text="changed")
+    memory.forget(f"{first}~1")
+    report = memory.add("hello", at="2026-05-08")
+    assert (report.added, report.skipped, report.ids) == (0, 1, (first,))
+    assert memory.get(first).text == "changed"
+
+
+def test_a_record_that_came_back_with_its_id_is_not_added_again_without_one(memory):
+    first = memory.add("hello", at="2026-05-08").ids[0]
+    memory.forget(first)
+    told = [{"id": first, "text": "hello"}, {"text": "hello", "at": "2026-05-08"}]
+    report = memory.add_many(told)
+    assert (report.added, report.skipped) == (1, 1)
+    assert memory.add("hello", at="2026-05-08").ids == (first,)
+
+
+@pytest.mark.parametrize("named", ["org", "project"])
+@pytest.mark.parametrize(
+    "order", [(None, "default"), ("default", None)], ids=["none first", "default first"]
+)
+def test_what_names_none_and_what_names_default_cannot_have_one_id(open_memory, named, order):
+    reports = [open_memory(**{named: name}).add("hello", id="x") for name in order]
+    assert [(report.added, report.skipped) for report in reports] == [(1, 0), (0, 1)]
+    assert open_memory(**{named: "default"}).get("x").text == "hello"
+
+
 @pytest.mark.parametrize("changes", [[], [{"importance": 0.9}]], ids=["once", "twice"])
 def test_a_record_that_was_changed_and_then_expired_can_be_added_again(memory, changes):
     first = memory.add("hello", at="2026-05-08").ids[0]

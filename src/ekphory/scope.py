@@ -142,6 +142,15 @@ def get_owner(record: MemoryRecord) -> tuple[str | None, ...]:
     return tuple(getattr(record, name) for name in OWNER_FIELDS)
 
 
+def name_default(owner: Iterable[str | None]) -> tuple[str | None, ...]:
+    """Return an owner, and what follows it, with "default" where it has no org or no project.
+
+    Whoever is bound to "default" holds both, so that no id may be used by both.
+    """
+    org, project, *others = owner
+    return (org or DEFAULT_NAME, project or DEFAULT_NAME, *others)
+
+
 def owned_like(owner: MemoryRecord | Scope) -> Filter:
     """Return the condition for memories of exactly the same owner and session.
 

@@ -33,7 +33,7 @@ from ekphory.engine import Engine
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.filters.tree import And, Comparison, Field, Filter, Or
 from ekphory.history import get, unexpired
-from ekphory.scope import Scope, get_owner, owned_in_any_session, owned_like
+from ekphory.scope import OWNER_FIELDS, Scope, get_owner, owned_in_any_session, owned_like
 from ekphory.store.lance_snapshot import KeptMemory, LanceSnapshot, StateGone
 from ekphory.store.ledger import Ledger, LedgerEntry, revision_id
 from ekphory.store.protocol import CURRENT, IntArray, Presence
@@ -581,7 +581,13 @@ def _present(engine: Engine, scope: Scope, units: list[list[write.Draft]]) -> _F
     by_session: _Found = {}
     for entry in found:
         if entry.key in records:
-            by_session.setdefault(records[entry.key].session, []).append(entry)
+            # What names no project is, to a handle of "default", in the one that it fills in.
+            owner = tuple(
+                getattr(scope, name) or value
+                for name, value in zip(OWNER_FIELDS, entry.owner, strict=True)
+            )
+            there = by_session.setdefault(records[entry.key].session, [])
+            there.append(replace(entry, owner=owner))
     return by_session
 
 

@@ -30,6 +30,7 @@ from ekphory.scope import (
     are_versions_of,
     check_name,
     get_owner,
+    name_default,
 )
 from ekphory.store.protocol import Presence, StoredMemory, first_key
 from ekphory.types import (
@@ -479,16 +480,19 @@ def _append(engine: Engine, waiting: Sequence[tuple[Scope, list[Prepared]]]) -> 
     written: defaultdict[str | None, dict[Identity, str]] = defaultdict(dict)
     outcomes = []
     for scope, prepared in waiting:
-        here = _present(engine, scope, [entry.draft for entry in prepared])
-        fresh, ids = _pick_absent(prepared, find_alive_ids(here) | written[scope.session])
+        drafts = [entry.draft for entry in prepared]
+        here = _present(engine, scope, drafts)
+        absent, ids = _pick_absent(drafts, _known(here) | written[scope.session])
+        fresh = [prepared[place] for place in absent]
         for entry in fresh:
-            for session in {None, entry.draft.record.session}:
-                written[session][_identity(entry.draft)] = entry.draft.record.id
+            record = entry.draft.record
+            for session in {None, record.session}:
+                written[session] |= dict.fromkeys(_known_as(entry.draft), record.id)
         found += here
         new += fresh
         outcomes.append(CommitOutcome(len(fresh), ids))
     if new:
-        delete_expired(engine, found, {_identity(entry.draft) for entry in new})
+        delete_expired(engine, found, {name for entry in new for name in _identities(entry.draft)})
         append_after(engine, version, new)
     return outcomes
 
@@ -514,27 +518,26 @@ def append_after(engine: Engine, version: int, new: list[Prepared]) -> None:
 
 
 def _pick_absent(
-    prepared: list[Prepared], present: dict[Identity, str]
-) -> tuple[list[Prepared], tuple[str, ...]]:
-    """Return those that are not present, each once, and the id under which each of all is."""
-    fresh: list[Prepared] = []
+    drafts: list[Draft], present: dict[Identity, str]
+) -> tuple[list[int], tuple[str, ...]]:
+    """Return the places of those that are not present, each once, and the id of each of all."""
+    absent: list[int] = []
     ids: list[str] = []
-    for entry in prepared:
-        identity = _identity(entry.draft)
-        if identity not in present:
-            present[identity] = entry.draft.record.id
-            fresh.append(entry)
-        ids.append(present[identity])
-    return fresh, tuple(ids)
+    for place, entry in enumerate(drafts):
+        identities = _known_as(entry)
+        known = next((present[each] for each in identities if each in present), None)
+        if known is None:
+            known = entry.record.id
+            present |= dict.fromkeys(identities, known)
+            absent.append(place)
+        ids.append(known)
+    return absent, tuple(ids)
 
 
 def without_present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Draft]:
     """Return the drafts that are not stored yet, each once."""
-    present = find_alive_ids(_present(engine, scope, drafts))
-    first: dict[Identity, Draft] = {}
-    for entry in drafts:
-        first.setdefault(_identity(entry), entry)
-    return [entry for identity, entry in first.items() if identity not in present]
+    absent, _ = _pick_absent(drafts, _known(_present(engine, scope, drafts)))
+    return [drafts[place] for place in absent]
 
 
 def find_alive_ids(found: list[Presence]) -> dict[Identity, str]:
@@ -565,7 +568,7 @@ def delete_expired(engine: Engine, found: list[Presence], wanted: set[Identity])
 
 
 def _present(engine: Engine, scope: Scope, drafts: list[Draft]) -> list[Presence]:
-    ids = [entry.record.id for entry in drafts if entry.fingerprint is None]
+    ids = [entry.record.id for entry in drafts]
     fingerprints = [entry.fingerprint for entry in drafts if entry.fingerprint is not None]
     return find_present(engine, scope, ids, fingerprints) if drafts else []
 
@@ -589,8 +592,23 @@ def find_present(
     return list({entry.key: entry for entry in (*current.values(), *dated)}.values())
 
 
-def _identity(entry: Draft) -> Identity:
-    return (*get_owner(entry.record), entry.fingerprint or entry.record.id)
+def _known(found: list[Presence]) -> dict[Identity, str]:
+    """Return as what is known what is stored, with the ids."""
+    return {name_default(each): name for each, name in find_alive_ids(found).items()}
+
+
+def _known_as(entry: Draft) -> list[Identity]:
+    return [name_default(identity) for identity in _identities(entry)]
+
+
+def _identities(entry: Draft) -> list[Identity]:
+    """Return by what a draft may be there already: its fingerprint, and its id.
+
+    An id of ours is there without its fingerprint where the version that had it was forgotten, or
+    where a listing was written back with its ids.
+    """
+    names = (entry.fingerprint, entry.record.id)
+    return [(*get_owner(entry.record), name) for name in names if name is not None]
 
 
 def _read_drafts(

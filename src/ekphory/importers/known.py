@@ -20,7 +20,7 @@ from ekphory.importers.source import (
     WholeText,
     read_moment,
 )
-from ekphory.scope import get_owner, owned_in_any_session
+from ekphory.scope import get_owner, name_default, owned_in_any_session
 from ekphory.transfer import REVISIONS_KEY
 from ekphory.types import Failure, MemoryRecord, WriteReport, now_utc
 from ekphory.write import make_draft
@@ -313,7 +313,7 @@ def _in_parts(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _identity(record: MemoryRecord) -> Identity:
-    return (*get_owner(record), record.id)
+    return name_default((*get_owner(record), record.id))
 
 
 def _agree(given: object, held: object) -> bool:

@@ -61,6 +61,17 @@ def test_messages_are_stored_as_they_are_but_for_those_of_the_system(mem0, added
     assert str(uuid.UUID(first)) == first != second
 
 
+def test_what_a_user_says_without_a_name_is_said_by_the_user(mem0, open_memory):
+    mem0.add([{"role": "user", "content": "I eat no meat"}, DIALOGUE[2]], user_id="mara")
+    mem0.add("I eat fish", agent_id="cook")
+    said = {each.text: each.producer for each in open_memory().list()}
+    assert said == {"I eat no meat": "mara", "Noted": "assistant", "I eat fish": "user"}
+    # mem0 tells who acted only where a message had a name.
+    found = mem0.get_all(user_id="mara")["results"]
+    assert [each["role"] for each in found] == ["assistant", "user"]
+    assert not any("actor_id" in each for each in found)
+
+
 def test_a_memory_comes_in_the_form_of_mem0(mem0, added):
     metadata = {"food": True, "tags": ["diet", "home"], "project": "autumn", "note": None}
     names = {"user_id": "mara", "agent_id": "cook", "run_id": "r1"}
@@ -85,7 +96,8 @@ def test_a_memory_comes_in_the_form_of_mem0(mem0, added):
 def test_nobody_finds_what_another_user_agent_or_run_has_said(mem0):
     mem0.add("I like tea", user_id="mara", agent_id="a")
     mem0.add("I like coffee", user_id="ben", run_id="r")
-    assert texts(mem0.search("What do I like?", filters={"user_id": "mara"})) == ["I like tea"]
+    found = mem0.search("What do I like?", filters={"user_id": "mara"}, threshold=None)
+    assert texts(found) == ["I like tea"]
     assert texts(mem0.search("What do I like?", run_id="r", limit=5)) == ["I like coffee"]
     assert texts(mem0.search("What?", filters={"user_id": "mara", "agent_id": "b"})) == []
 
@@ -232,6 +244,15 @@ def test_what_cannot_be_stored_is_refused_and_nothing_is_written(mem0):
         with pytest.raises(InvalidInput, match=message):
             mem0.add(messages, user_id="mara", metadata=metadata)
     assert texts(mem0.get_all(user_id="mara")) == []
+
+
+def test_an_expiration_date_that_has_passed_is_refused_by_its_own_name(mem0, added):
+    known = added("x", user_id="mara")
+    message = "expiration_date='2020-01-01': has passed. Give today or a later day"
+    with pytest.raises(InvalidInput, match=message):
+        mem0.add("past", user_id="mara", expiration_date="2020-01-01")
+    with pytest.raises(InvalidInput, match=message):
+        mem0.update(known, expiration_date="2020-01-01")
 
 
 def test_a_configuration_and_a_prompt_of_mem0_are_taken_and_told_to_have_no_effect(

@@ -67,8 +67,10 @@ Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 _REMEDY = 'Give [{"role": "user", "content": "…"}]'
 
 
-def read_messages(messages: Messages) -> list[dict[str, Any]]:
+def read_messages(messages: Messages, *, user_id: str | None = None) -> list[dict[str, Any]]:
     """Return the messages that say something, each with `content`, `role` and `producer`.
+
+    Who says something without a name is the user, where one is given, else called by the role.
 
     Left out are, as in mem0, those of the system and those without words, such as calls of tools
     and pictures; and, as everywhere here, those that hold nothing but recalled memories.
@@ -81,18 +83,20 @@ def read_messages(messages: Messages) -> list[dict[str, Any]]:
     listed = [messages] if isinstance(messages, Mapping) else messages
     if not isinstance(listed, Sequence):
         raise InvalidInput("messages", messages, "must be a message", _REMEDY)
-    read = [_read_message(message, place) for place, message in enumerate(listed)]
+    user = _name("user_id", user_id)
+    read = [_read_message(message, place, user) for place, message in enumerate(listed)]
     return [message for message in read if message is not None]
 
 
-def _read_message(message: object, place: int) -> dict[str, Any] | None:
+def _read_message(message: object, place: int, user: str | None) -> dict[str, Any] | None:
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
         raise InvalidInput(f"messages[{place}]", message, "must be a message with a role", _REMEDY)
     role, name = message["role"], message.get("name")
     content = _read_words(message.get("content"))
     if role == "system" or not strip_recall_blocks(content).strip():
         return None
-    return {"role": role, "producer": name or role, "content": content}
+    speaker = name or (user if role == "user" else None) or role
+    return {"role": role, "producer": speaker, "content": content}
 
 
 def _read_words(content: object) -> str:
@@ -266,7 +270,7 @@ def read_expiration(day: str | date | None) -> datetime | None:
     """Return the moment at which a memory expires that holds until the end of that day, in UTC.
 
     Raises:
-        InvalidInput: It is not a date.
+        InvalidInput: It is not a date, or that day has passed.
     """
     if day is None:
         return None
@@ -274,10 +278,14 @@ def read_expiration(day: str | date | None) -> datetime | None:
         day = day.date()
     try:
         last = day if isinstance(day, date) else date.fromisoformat(day)
-        return datetime(last.year, last.month, last.day, tzinfo=UTC) + timedelta(days=1)
+        end = datetime(last.year, last.month, last.day, tzinfo=UTC) + timedelta(days=1)
     except (TypeError, ValueError, OverflowError) as error:
         remedy = "Give YYYY-MM-DD, such as 2030-12-31"
         raise InvalidInput("expiration_date", day, "must be a date", remedy) from error
+    if end <= now_utc():
+        remedy = "Give today or a later day, or None to keep it"
+        raise InvalidInput("expiration_date", str(day), "has passed", remedy)
+    return end
 
 
 def find_expiration_date(record: MemoryRecord) -> str | None:
@@ -338,7 +346,12 @@ def make_history(versions: Sequence[MemoryRecord]) -> list[Item]:
 
 
 def _find_actor(record: MemoryRecord) -> str | None:
-    return record.producer if record.producer not in ("", record.role) else None
+    """Return the name that a message gave; who said one without is its user, or called by the role.
+
+    A user's own name is not told twice, since a memory does not keep whether the message gave it.
+    """
+    unnamed = ("", record.role, record.user if record.role == "user" else "")
+    return record.producer if record.producer not in unnamed else None
 
 
 def _find_change_time(record: MemoryRecord) -> datetime:
@@ -464,7 +477,7 @@ class Memory:
             "at": _read_time("timestamp", timestamp),
             "expires_at": read_expiration(expiration_date),
         }
-        told = [message | shared for message in read_messages(messages)]
+        told = [message | shared for message in read_messages(messages, user_id=user_id)]
         if not infer:
             told = [message | {"id": str(uuid.uuid4())} for message in told]
         owner = Owner(user_id=user_id, agent_id=agent_id, run_id=run_id)
@@ -704,7 +717,8 @@ def _read_request(
     """Return whose memories, which and how many; `given` are the arguments that mem0 1 had."""
     if show_expired:
         problem = "what has expired is never shown"
-        raise InvalidInput("show_expired", True, problem, "Give False, or a later date")
+        remedy = "Leave it out, and give no expiration_date to what should still be found"
+        raise InvalidInput("show_expired", True, problem, remedy)
     for name in given:
         if name not in (*_OWNERS, "limit"):
             raise InvalidInput(name, given[name], "no such argument", "Put it into filters")

@@ -177,8 +177,8 @@ class SearchResult:
         """Return the hits as a block for a model's prompt, and say what was left out of it.
 
         The block says that its content is data and no instruction; all of it is escaped. Each
-        memory carries its place in `hits` from 1, source, type, date, age, score and producer.
-        What has a score that rounds to 0.00 is left out beside others. Without hits the block says
+        memory carries its place in `hits` from 1, source, type, date, age, producer and, where
+        something was asked, its score: one that rounds to 0.00 is left out beside others. Without hits the block says
         so in words: it is not empty, as if no search had run. It is empty only when `max_tokens`
         cannot hold its frame.
 
@@ -222,7 +222,8 @@ class SearchResult:
         self, settings: block.BlockSettings, *, notes: Sequence[str] = ()
     ) -> block.PromptBlock:
         if_empty = block.NOTHING_LIKELY if self.abstained else block.NOTHING_FOUND
-        return block.prompt_block(self.hits, settings, if_empty=if_empty, notes=notes)
+        asked = self.trace.preset not in _UNASKED
+        return block.prompt_block(self.hits, settings, if_empty=if_empty, notes=notes, asked=asked)
 
     def _count_hits(self) -> str:
         return "1 hit" if len(self) == 1 else f"{len(self) or 'no'} hits"
@@ -255,6 +256,9 @@ def _as_row(hit: Hit) -> dict[str, object]:
 MOST_HITS = 1000
 NEWEST = "newest"
 """Name of the trace of an empty query, which no preset ranks."""
+LISTED = "listed"
+"""Name of the trace of memories that no question found."""
+_UNASKED = (NEWEST, LISTED)
 _READS_CONTEXT = frozenset({"reranked", "news"})
 """What stages give that read the dialogue before the question."""
 

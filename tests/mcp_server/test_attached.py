@@ -98,3 +98,24 @@ def test_explain_marks_the_current_version(agent):
     assert [each["current"] for each in data["versions"]] == [True, False]
     assert texts[1] == "Index 1 is current."
     assert agent.call("explain", id="home~1")[1][1] == "No index is current."
+
+
+def test_explain_marks_in_the_block_each_version_that_was_replaced(agent):
+    agent.call("remember", text="Mara lives in Lisbon", id="home")
+    agent.call("update", id="home", text="Mara lives in Porto")
+    block = agent.call("explain", id="home")[1][0]
+    current, earlier = [line for line in block.splitlines() if "<memory " in line]
+    assert 'superseded="by a later version">Mara lives in Lisbon' in earlier
+    assert "superseded" not in current
+
+
+def test_what_is_listed_and_no_answer_has_no_confidence(agent):
+    agent.call("remember", text="Mara lives in Lisbon", id="home")
+    read = agent.portal.call(agent.client.read_resource, "ekphory://recent")
+    shown = [
+        agent.call("list")[1][0],
+        agent.call("explain", id="home")[1][0],
+        read.contents[0].text,
+    ]
+    assert ["Mara lives in Lisbon" in each for each in shown] == [True, True, True]
+    assert ["confidence" in each for each in shown] == [False, False, False]

@@ -52,6 +52,14 @@ def test_a_block_frames_each_memory_with_what_is_known_of_it():
     ]
 
 
+def test_a_block_of_the_newest_memories_tells_no_confidence_and_leaves_none_out(memory):
+    memory.add_rule("Answer in short sentences")
+    memory.add("I like milk")
+    shown = memory.search("").prompt_block()
+    assert len(shown.included) == 2
+    assert "confidence" not in shown.text
+
+
 @pytest.mark.parametrize(
     ("fields", "source"),
     [

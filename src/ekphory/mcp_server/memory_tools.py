@@ -14,7 +14,7 @@ from ekphory.filters.tree import Field as StoredField
 from ekphory.mcp_server import tool
 from ekphory.memory import Memory
 from ekphory.prompting.block import escape_text
-from ekphory.search import SearchResult
+from ekphory.search import LISTED, SearchResult
 from ekphory.store.protocol import Order
 from ekphory.types import MemoryRecord, MemoryType, Scalar, StageTrace, Trace
 
@@ -234,7 +234,7 @@ def _list(memory: Memory, given: ListMemoriesArguments) -> tool.Answered:
     page = memory.list(**given.model_dump(exclude={"max_tokens"}))
     total = memory.count(filter=given.filter)
     hits = tool.as_current_hits(memory, page)
-    result, withheld = tool.drop_steering(SearchResult(hits, Trace("list")))
+    result, withheld = tool.drop_steering(SearchResult(hits, Trace(LISTED)))
     shown = list(map(tool.show_listed, result))
     data = Listed(memories=shown, total=total, withheld=withheld or None)
     block = result.to_prompt(given.max_tokens)
@@ -319,7 +319,7 @@ def _explain(memory: Memory, given: Explain) -> tool.Answered:
 
 def _versions(memory: Memory, memory_id: str) -> tool.Answered:
     hits = tool.as_current_hits(memory, memory.history(memory_id))
-    result, withheld = tool.drop_steering(SearchResult(hits, Trace("history")))
+    result, withheld = tool.drop_steering(SearchResult(hits, Trace(LISTED)))
     shown = [
         ToolVersion(
             **tool.show_listed(hit).model_dump(),
@@ -451,7 +451,7 @@ def _read_memory(memory: Memory, given: Named) -> tool.Answered:
 
 def _records(memory: Memory, records: Sequence[MemoryRecord]) -> tool.Answered:
     hits = tool.as_current_hits(memory, records)
-    return tool.Answered(_NOTHING, (_show(SearchResult(hits, Trace("list"))),))
+    return tool.Answered(_NOTHING, (_show(SearchResult(hits, Trace(LISTED))),))
 
 
 RESOURCES: tuple[tool.AnyTool, ...] = (

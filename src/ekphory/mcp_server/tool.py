@@ -22,7 +22,7 @@ from ekphory.memory import Memory
 from ekphory.prompting.injection import find_injection
 from ekphory.revise import DecidedPair, find_successors
 from ekphory.scope import SCOPE_FIELDS, Scope, get_owner
-from ekphory.search import SearchResult
+from ekphory.search import LISTED, SearchResult
 from ekphory.service.configuration import read_configuration
 from ekphory.service.handles import Handles
 from ekphory.service.learning import ExtractionSettings, read_learnt
@@ -310,7 +310,7 @@ def _find_decisions(memory: Memory, ids: list[str]) -> Sequence[DecidedPair]:
 
 def format_records(records: Iterable[MemoryRecord]) -> str:
     """Return memories as a block for a prompt: escaped, and marked as untrusted."""
-    return SearchResult(as_hits(records), Trace("listed")).to_prompt(DEFAULT_TOKENS)
+    return SearchResult(as_hits(records), Trace(LISTED)).to_prompt(DEFAULT_TOKENS)
 
 
 def texts_of(result: SearchResult, block: str, max_tokens: int) -> tuple[str, ...]:

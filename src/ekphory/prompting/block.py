@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from html import escape
 from typing import Literal, NoReturn, get_args
 
@@ -295,6 +296,7 @@ def prompt_block(
     *,
     if_empty: str = NOTHING_FOUND,
     notes: Sequence[str] = (),
+    asked: bool = True,
 ) -> PromptBlock:
     """Render hits as a block of `<memory>` elements, whose `index` is the hit's place from 1.
 
@@ -309,22 +311,23 @@ def prompt_block(
             does not look like one that never ran.
         notes: What the block says before the memories, a line each; those that do not fit beside
             the frame are left out.
+        asked: Whether the hits answer a question; where they were listed, none has a confidence.
 
     Raises:
         InvalidInput: `now` is not a timestamp.
     """
     now = now_utc() if settings.now is None else to_utc(settings.now, field="now")
-    refused = _refuse(hits, settings)
+    refused = _refuse(hits, settings, asked=asked)
+    write_line = partial(_write_line, now=now, asked=asked)
     lines = {
-        place: _write_line(hit, place + 1, now)
-        for place, hit in enumerate(hits)
-        if place not in refused
+        place: write_line(hit, place + 1) for place, hit in enumerate(hits) if place not in refused
     }
     told = _fit_notes(notes, settings)
     shown = _fit_lines(lines, told, settings)
     if lines and not shown:
         first = next(iter(lines))
-        cut = _cut_line(hits[first], first + 1, now, told, settings)
+        write = partial(write_line, index=first + 1)
+        cut = _cut_line(hits[first], write, told, settings)
         lines, shown = (lines | {first: cut}, [first]) if cut else (lines, shown)
     remarks = () if shown else (NOTHING_SHOWN if hits else if_empty, "")
     text = _write_text(
@@ -342,7 +345,7 @@ def prompt_block(
     )
 
 
-def _refuse(hits: Sequence[Hit], settings: BlockSettings) -> dict[int, LeftOut]:
+def _refuse(hits: Sequence[Hit], settings: BlockSettings, *, asked: bool) -> dict[int, LeftOut]:
     """Return, by place, the hits that are left out for what they say."""
     refused: dict[int, LeftOut] = {}
     # The memory's own text: one that was expanded would share too little with any message.
@@ -357,7 +360,7 @@ def _refuse(hits: Sequence[Hit], settings: BlockSettings) -> dict[int, LeftOut]:
             if rule := next(filter(None, rules), None):
                 refused[place] = LeftOut(hit, "injection", rule)
     left = [place for place in range(len(hits)) if place not in refused]
-    unlikely = [place for place in left if _is_unlikely(hits[place])]
+    unlikely = [place for place in left if asked and _is_unlikely(hits[place])]
     if len(unlikely) < len(left):
         refused |= {place: LeftOut(hits[place], "unlikely") for place in unlikely}
     return refused
@@ -399,12 +402,12 @@ _LEAST_SENTENCES = 0.5
 
 
 def _cut_line(
-    hit: Hit, index: int, now: datetime, told: list[str], settings: BlockSettings
+    hit: Hit, write_line: Callable[[Hit], str], told: list[str], settings: BlockSettings
 ) -> str | None:
     """Return the line of a hit with as much of its text as fits; None where no word does."""
 
     def write(end: int) -> str:
-        return _write_line(replace(hit, text=hit.text[:end].rstrip() + " …"), index, now)
+        return write_line(replace(hit, text=hit.text[:end].rstrip() + " …"))
 
     ends = [word.end() for word in _WORD.finditer(hit.text)][:-1]
     most = bisect.bisect_right(
@@ -440,7 +443,7 @@ def _frame(lines: list[str]) -> str:
     return f"{OPENING}\n{SECURITY_COMMENT}\n{''.join(lines)}{CLOSING}"
 
 
-def _write_line(hit: Hit, index: int, now: datetime) -> str:
+def _write_line(hit: Hit, index: int, *, now: datetime, asked: bool) -> str:
     memory = hit.memory
     attributes = {
         "index": str(index),
@@ -448,11 +451,17 @@ def _write_line(hit: Hit, index: int, now: datetime) -> str:
         "type": memory.type,
         "date": memory.at.date().isoformat(),
         "age": format_age(memory.at, now),
-        "confidence": f"{hit.score:.2f}",
+        "confidence": f"{hit.score:.2f}" if asked else "",
         "producer": memory.producer,
-        "superseded": "" if hit.since is None else f"since {hit.since.date().isoformat()}",
+        "superseded": _tell_superseded(hit),
     }
     shown = " ".join(
         f'{name}="{escape_attribute(value)}"' for name, value in attributes.items() if value
     )
     return f"  <memory {shown}>{escape_text(hit.text)}</memory>\n"
+
+
+def _tell_superseded(hit: Hit) -> str:
+    if hit.since is not None:
+        return f"since {hit.since.date().isoformat()}"
+    return "by a later version" if hit.memory.superseded_by else ""

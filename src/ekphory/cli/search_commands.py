@@ -104,8 +104,9 @@ def search(
     result, with exit code 0. With --json the hits come first; --explain adds the trace.
 
     Args:
-        query: A question or some words; "" lists the newest.
+        query: A question or some words.
     """
+    _check_asks("query", query)
     max_tokens = show.check()
     with open_existing(where) as memory:
         result = memory.search(query, **asked.arguments())
@@ -130,6 +131,17 @@ def search(
         console.print(make_stage_table(result.trace))
         if result.hits:
             console.print(make_score_table(result.hits))
+
+
+def _check_asks(name: str, words: str) -> None:
+    """Check that something is asked: a search for nothing would list the newest as if they answered.
+
+    Raises:
+        InvalidInput: It is empty.
+    """
+    if not words.strip():
+        remedy = "Give a question or some words, or see the newest with ekphory list"
+        raise InvalidInput(name, words, "is empty", remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +183,7 @@ def ask(
         question: A question, however many lookups it needs.
         answer_context: Print the block for a prompt instead.
     """
+    _check_asks("question", question)
     # Needs numpy, which `ekphory --version` does without.
     from ekphory.agent.configuration import read_agent_settings
 

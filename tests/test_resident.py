@@ -184,6 +184,36 @@ def test_a_folder_that_others_may_enter_is_not_used(running):
     assert running.status()["requests"] == 0
 
 
+def open_to_others(folder):
+    folder.mkdir(mode=0o755, parents=True)
+    return f"{folder} must be of mode 0700, so that only you may enter it: chmod 700 {folder}."
+
+
+def a_link(folder):
+    folder.parent.mkdir(parents=True)
+    folder.symlink_to(folder.parent)
+    return f"{folder} must be a folder that belongs to you. Move away what is there."
+
+
+def a_file_for_a_socket(folder):
+    folder.mkdir(mode=0o700, parents=True)
+    path = Path(resident.find_socket())
+    path.touch()
+    return f"{path} is in the way of the socket. Remove it."
+
+
+@pytest.mark.parametrize("spoil", [open_to_others, a_link, a_file_for_a_socket])
+def test_why_no_resident_process_can_be_used_is_told_with_the_remedy(home, spoil):
+    told = spoil(home.folder)
+    home.add("The spare key is under the pot")
+    status = json.loads(home.run("daemon", "status", "--json").stdout)
+    assert status == {"running": False, "refused": told}
+    assert home.run("daemon", "status").stdout == f"No resident process can be used. {told}\n"
+    findings = json.loads(home.run("doctor", "--store", str(home.store), "--json").stdout)
+    (note,) = (each for each in findings["findings"] if each["subject"] == "resident process")
+    assert (note["state"], note["sentence"].endswith(told)) == ("note", True)
+
+
 def test_a_link_in_place_of_the_folder_is_not_followed(home):
     elsewhere = home.path / "elsewhere"
     elsewhere.mkdir(mode=0o700)
@@ -322,6 +352,9 @@ def test_the_command_line_tells_of_it_and_ends_it(running):
     pid = running.status()["pid"]
     shown = running.run("daemon", "status", "--json")
     assert json.loads(shown.stdout)["pid"] == pid
+    running.search("where is the spare key?")
+    told = running.run("daemon", "status").stdout
+    assert f"Process {pid} has answered 1 command, holds open " in told
     running.run("daemon", "stop")
     end = time.monotonic() + 30
     while time.monotonic() < end and Path(f"/proc/{pid}").exists():

@@ -62,6 +62,10 @@ class NoResident(EkphoryError):
     """No resident process answers, or it may not be asked."""
 
 
+class Refused(NoResident):
+    """None can be started: the place of its socket is taken, or others may enter it."""
+
+
 class Unanswered(EkphoryError):
     """The resident process took a message and did not say what became of it."""
 
@@ -90,8 +94,13 @@ def _check_folder(folder: str) -> None:
         found = os.lstat(folder)
     except OSError as error:
         raise NoResident(str(error)) from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise NoResident(f"{folder} must be a folder of mode 0700 that belongs to you")
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise Refused(f"{folder} must be a folder that belongs to you. Move away what is there")
+    if found.st_mode & 0o077:
+        import shlex  # for this alone
+
+        remedy = f"chmod 700 {shlex.quote(folder)}"
+        raise Refused(f"{folder} must be of mode 0700, so that only you may enter it: {remedy}")
 
 
 def make_socket_folder() -> None:
@@ -110,18 +119,40 @@ def make_socket_folder() -> None:
 
 
 def find_socket() -> str:
-    """Return the path of this installation's socket; whether one is there is not asked.
+    """Return the path of this installation's socket, or of the one that is to come.
 
     Raises:
-        NoResident: The folder is not there, is a link, or others than its owner may enter it; or
-            the path is too long for a socket.
+        NoResident: The folder is not there.
+        Refused: It is a link, or others than its owner may enter it; the path is too long for a
+            socket; or something else is there.
     """
     folder = _find_folder()
     _check_folder(folder)
     path = os.path.join(folder, f"{_installation()}.sock")
     if len(os.fsencode(path)) > _LONGEST_SOCKET_PATH:
-        raise NoResident(f"{path} is too long for a socket")
+        raise Refused(f"{path} is too long for a socket. Set XDG_DATA_HOME to a shorter folder")
+    _check_free(path)
     return path
+
+
+def _check_free(path: str) -> None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise Refused(f"{path} is in the way of the socket. Remove it")
+
+
+def find_obstacle() -> str | None:
+    """Return why no resident process can be started, and the remedy; None where one can be."""
+    try:
+        find_socket()
+    except Refused as refused:
+        return f"{refused}."
+    except NoResident:
+        pass  # the folder is made with the first one
+    return None
 
 
 def _installation() -> str:

@@ -134,7 +134,7 @@ def search(
 
 
 def _check_asks(name: str, words: str) -> None:
-    """Check that something is asked: a search for nothing would list the newest as if they answered.
+    """Check that something is asked: the newest would be shown as if they answered nothing.
 
     Raises:
         InvalidInput: It is empty.

@@ -397,13 +397,16 @@ _DAEMON_SECONDS = 10.0
 
 @command
 def show_daemon(output: OutputOptions) -> None:
-    """Say whether a resident process answers commands, and what it holds open."""
+    """Say whether a resident process answers commands, and what it holds open, or why none can."""
     status = _ask_daemon("status")
     shown = "No resident process is running; the next command starts one."
+    if "refused" in status:
+        shown = f"No resident process can be used. {status['refused']}"
     if status["running"]:
         stores = ", ".join(status["stores"]) or "no store"
+        commands = "1 command" if status["requests"] == 1 else f"{status['requests']:,} commands"
         shown = (
-            f"Process {status['pid']} has answered {status['requests']:,} commands, holds open "
+            f"Process {status['pid']} has answered {commands}, holds open "
             f"{stores}, and was last asked {status['idle_s']:.0f} s ago."
         )
     print_result(output, status, shown)
@@ -413,7 +416,7 @@ def show_daemon(output: OutputOptions) -> None:
 def stop_daemon(output: OutputOptions) -> None:
     """End the resident process, after the command that it is running."""
     status = _ask_daemon("stop")
-    shown = "No resident process is running."
+    shown = status.get("refused", "No resident process is running.")
     if status["running"]:
         left = _await_end(status["pid"])
         ends = "is still closing what it holds open" if left["running"] else "has ended"
@@ -437,7 +440,8 @@ def _ask_daemon(verb: str) -> dict[str, Any]:
     try:
         return resident.ask({verb: True}, seconds=_DAEMON_SECONDS)
     except resident.NoResident:
-        return {"running": False}
+        refused = resident.find_obstacle()
+        return {"running": False} | ({"refused": refused} if refused else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

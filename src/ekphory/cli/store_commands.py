@@ -11,6 +11,7 @@ import typer
 from rich.table import Column, Table
 from rich.text import Text
 
+from ekphory import resident
 from ekphory.cli.command import command, message_console, print_result, result_console, step_bar
 from ekphory.cli.options import OutputOptions, StoreOptions, open_existing, settings_for
 from ekphory.cli.output import make_table, number_column, print_json, word_column
@@ -59,7 +60,7 @@ def doctor(
     # Its Arrow is slow to import, and the store has imported it by now.
     from ekphory.store.checks import examine
 
-    findings = () if health is None else examine(health)
+    findings = (*(() if health is None else examine(health)), *_look_at_daemon(path))
     if output.json:
         healthy = not damaged and all(finding.state in ("fine", "note") for finding in findings)
         print_json(
@@ -130,6 +131,15 @@ def _print_findings(
         console.print(f"{repairable} to mend: run `ekphory doctor --repair`.", style="yellow")
     elif all(finding.state != "wanting" for finding in findings):
         console.print("All is well.", style="green")
+
+
+def _look_at_daemon(store: str) -> Iterator[Finding]:
+    from ekphory.store.checks import Finding
+
+    refused = resident.find_obstacle()
+    if refused is not None and resident.is_wanted() and "://" not in store:
+        sentence = f"Commands start slowly, as no resident process can be used. {refused}"
+        yield Finding("resident process", "note", sentence)
 
 
 def _describe_verification(verification: Verification | None) -> Iterator[tuple[str, str]]:

@@ -92,10 +92,17 @@ def test_explain_draws_the_stages_and_the_raw_scores(kitchen):
     title = next(line for line in lines if line.startswith("preset rrf: "))
     assert re.fullmatch(r"preset rrf: \d+ stages, \d+\.\d ms\s*", title)
     stage = next(line for line in lines if "search pools" in line)
-    assert re.match(r"\s+4\s+search pools\s+0 → 3\s+\d+\.\d\s+ran\s+dense found 3", stage)
+    assert re.match(r"\s+3\s+search pools\s+0 → 3\s+\d+\.\d\s+ran\s+dense found 3", stage)
     header = next(line for line in lines if line.strip().startswith("#   cosine"))
     names = "# cosine bm25 lexical lexical_bound fused probability boost boost_importance boost_age"
     assert header.split() == [*names.split(), "id"]
+
+
+def test_explain_numbers_the_stages_once_each_in_the_order_in_which_they_ran(kitchen):
+    lines = kitchen.run("search", "the sink", "--explain").stdout.splitlines()
+    stages = lines[: next(place for place, line in enumerate(lines) if line.startswith("scores"))]
+    numbers = [found[1] for line in stages if (found := re.match(r"\s{1,3}(\d+)   \w", line))]
+    assert numbers == [str(number) for number in range(1, 18)]
 
 
 def test_explain_and_pipeline_show_count_the_same_stages(kitchen):
@@ -109,7 +116,7 @@ def test_nothing_found_is_an_empty_result_and_no_error(ekphory):
     ekphory.run("add", "The oven is broken", "--project", "kitchen")
     search = ("search", "oven", "--project", "garden")
     result = ekphory.run(*search)
-    said = "No memory matches. There are none of project='garden' in this store.\n"
+    said = "No memory matches. There are no memories of project='garden' in this store.\n"
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", said)
     assert ekphory.json(*search)["hits"] == []
     assert "skipped   no memory is visible" in ekphory.run(*search, "--explain").stdout
@@ -234,9 +241,17 @@ def test_what_likely_does_not_answer_is_told_as_such(told):
     assert "likely does not answer" not in told.run(*ASK).stdout
 
 
+def test_a_list_of_nothing_says_that_there_is_nothing(ekphory):
+    ekphory.run("add", "The oven is broken", "--id", "oven")
+    told = ekphory.run("list", "--filter", "id = 'sink'").stderr
+    assert told == "No memory matches.\n"
+    ekphory.run("forget", "oven")
+    assert ekphory.run("list").stderr == "There are no memories in this store.\n"
+
+
 def test_asking_where_nothing_is_names_the_scope(told):
     said = told.run("ask", "Where is it?", "--provider", "local", "--project", "garden").stderr
-    assert said == "No memory matches. There are none of project='garden' in this store.\n"
+    assert said == "No memory matches. There are no memories of project='garden' in this store.\n"
 
 
 def test_json_has_the_retrieval_trace(told):

@@ -66,7 +66,7 @@ def test_a_forgotten_memory_is_gone(kitchen):
     assert "no such memory" in kitchen.failure("get", "oven")
     # Purging leaves no byte of the text.
     assert kitchen.run("forget", "knives", "--purge").stdout == (
-        "1 memory forgotten, and their text is wiped from the disk.\n"
+        "1 memory forgotten, and its text is wiped from the disk.\n"
     )
     files = [path for path in kitchen.store.rglob("*") if path.is_file()]
     assert files

@@ -100,9 +100,19 @@ def test_a_defect_is_answered_and_logged_without_its_text(serving, log):
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status"), [("GET", "/nowhere", 404), ("GET", "/api/v2/memories", 405)]
+    ("path", "status", "message"),
+    [
+        (
+            "/nowhere",
+            404,
+            "There is nothing at this path. /inspect shows the memories, /docs lists "
+            "what can be asked.",
+        ),
+        ("/api/v2/memories", 405, "Method Not Allowed"),
+    ],
 )
-def test_a_path_that_is_not_there_is_told_as_any_error(server, method, path, status):
-    answered = server.client.request(method, path)
+def test_a_path_that_is_not_there_is_told_as_any_error(server, path, status, message):
+    answered = server.client.get(path)
     assert answered.status_code == status
-    assert answered.json()["detail"]["code"] == status
+    detail = answered.json()["detail"]
+    assert (detail["code"], detail["message"]) == (status, message)

@@ -87,7 +87,7 @@ def test_a_project_that_is_named_and_does_not_exist_is_not_found(server, verb, a
     body = {"scope": {"project": "nowhere", "user": "mara"}, "arguments": arguments}
     answer = server.client.post(f"/api/v1/memory/{verb}", json=body)
     assert answer.status_code == 404
-    told = "There is no project of project='nowhere' in this store. POST /api/v2/projects/list"
+    told = "There is no project 'nowhere' in this store. POST /api/v2/projects/list"
     assert answer.json()["detail"]["message"].startswith(told)
 
 

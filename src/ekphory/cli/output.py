@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
@@ -253,15 +254,17 @@ _STATUS_STYLE = {"ran": "", "skipped": "dim", "degraded": "yellow"}
 
 
 def make_stage_table(trace: Trace) -> Table:
-    """Draw the stages in the order in which they ran, a line each."""
+    """Draw the stages in the order in which they ran, those of the preset numbered."""
     of_preset = sum(stage.number > 0 for stage in trace.stages)
     title = f"preset {trace.preset}: {of_preset} stages, {trace.milliseconds:.1f} ms"
     columns = [number_column("#"), word_column("stage"), number_column("in → out")]
     columns += [number_column("ms"), word_column("status"), Column("what it did", overflow="fold")]
     table = make_table(title, *columns)
+    number = itertools.count(1)
     for stage in trace.stages:
+        place = str(next(number)) if stage.number else ""
         passed = f"{stage.candidates_in:,} → {stage.candidates_out:,}"
-        cells = (str(stage.number), stage.name, passed, f"{stage.milliseconds:.1f}", stage.status)
+        cells = (place, stage.name, passed, f"{stage.milliseconds:.1f}", stage.status)
         table.add_row(*cells, _describe(stage), style=_STATUS_STYLE[stage.status])
     return table
 

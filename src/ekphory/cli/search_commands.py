@@ -241,7 +241,8 @@ def list_memories(
     end = offset + len(page)
     shown = f"{offset + 1:,} to {end:,} of {total:,}" if page else f"None shown of {total:,}"
     more = f"; go on with --offset {end}" if page and end < total else ""
-    message_console().print(f"{shown} memories{more}.{hint}", style="dim")
+    told = f"{shown} memories{more}." if total else hint or "No memory matches."
+    message_console().print(told, style="dim")
 
 
 def _print_hits(console: Console, result: SearchResult, hint: str) -> None:
@@ -249,14 +250,15 @@ def _print_hits(console: Console, result: SearchResult, hint: str) -> None:
         console.print(make_hit_table(result.hits))
         return
     reason = "reaches --min-score" if result.abstained else "matches"
-    message_console().print(f"No memory {reason}.{hint}")
+    message_console().print(f"No memory {reason}. {hint}".rstrip())
 
 
 def _hint_at_nothing(memory: Memory) -> str:
     """Say that a scope holds nothing, where that is why nothing was found."""
     if memory.count():
         return ""
-    return f" There are none of {', '.join(memory.scope.named()) or 'anybody'} in this store."
+    named = ", ".join(memory.scope.named())
+    return f"There are no memories{named and f' of {named}'} in this store."
 
 
 @command

@@ -400,6 +400,8 @@ def show_daemon(output: OutputOptions) -> None:
     """Say whether a resident process answers commands, and what it holds open, or why none can."""
     status = _ask_daemon("status")
     shown = "No resident process is running; the next command starts one."
+    if not resident.is_wanted():
+        shown = "No resident process is running, and EKPHORY_DAEMON=0 lets no command start one."
     if "refused" in status:
         shown = f"No resident process can be used. {status['refused']}"
     if status["running"]:

@@ -163,8 +163,8 @@ def forget(
         if affected > 1 and not yes:
             _confirm(affected)
         forgotten = memory.forget(memory_id, filter=condition, purge=purge)
-    trace = ", and their text is wiped from the disk" if purge else ""
-    noun = "memory" if forgotten == 1 else "memories"
+    noun, whose = ("memory", "its") if forgotten == 1 else ("memories", "their")
+    trace = f", and {whose} text is wiped from the disk" if purge else ""
     shown = f"{forgotten:,} {noun} forgotten{trace}."
     print_result(output, {"forgotten": forgotten, "purged": purge}, shown)
 

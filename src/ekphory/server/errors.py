@@ -40,6 +40,9 @@ _MOST_REPEATED = 100
 """Bytes of it where an answer has it a second time."""
 _MOST_PART = 150
 _OUT_OF_ORDER = "The server cannot do this at the moment. Its log says why, under the request's id."
+_NO_SUCH_PATH = (
+    "There is nothing at this path. /inspect shows the memories, /docs lists what can be asked."
+)
 _OPENAI_PATHS = ("/v1/embeddings", "/v1/models")
 _COHERE_ENDINGS = ("/rerank", "/v2/embed")
 # MemMachine answers these with a text alone.
@@ -128,6 +131,8 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
     kind, headers = HTTPStatus(status).phrase, getattr(error, "headers", None)
     message = str(getattr(error, "detail", kind))
+    if status == HTTPStatus.NOT_FOUND and message == kind:
+        message = _NO_SUCH_PATH
     return make_error_response(request.url.path, status, message, kind=kind, headers=headers)
 
 

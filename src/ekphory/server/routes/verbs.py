@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from tempfile import TemporaryFile
@@ -143,8 +143,7 @@ def _serve(verb: Verb) -> Callable[..., Response]:
         if is_nothing and not _has_project(call.scope, scope, session.service):
             # Beside its error, a project that is not there has what `Memory` returns of it.
             status = HTTPStatus.NOT_FOUND
-            named = _in_words(replace(scope, agent=None, user=None, session=None))
-            absent = NotThere(f"There is no project{named} in this store. {_LISTED}")
+            absent = NotThere(f"There is no {_name_project(scope)} in this store. {_LISTED}")
             content |= describe_verb_error(absent, status)
         elif is_nothing and verb.do in _FINDING:
             content["hint"] = f"There is no memory{_in_words(scope)} in this store. {_LISTED}"
@@ -174,6 +173,11 @@ def _has_project(given: Scope, bound: Scope, service: MemoryService) -> bool:
         bound.org in (None, each.org) and bound.project in (None, each.project)
         for each in service.list_projects()
     )
+
+
+def _name_project(scope: Scope) -> str:
+    project = "project" if scope.project is None else f"project {scope.project!r}"
+    return project if scope.org is None else f"{project} of organisation {scope.org!r}"
 
 
 def _in_words(scope: Scope) -> str:

@@ -214,11 +214,6 @@ def test_why_no_resident_process_can_be_used_is_told_with_the_remedy(home, spoil
     assert (note["state"], note["sentence"].endswith(told)) == ("note", True)
 
 
-def test_a_resident_process_that_is_switched_off_is_not_announced(home):
-    told = "No resident process is running, and EKPHORY_DAEMON=0 lets no command start one.\n"
-    assert home.run("daemon", "status", EKPHORY_DAEMON="0").stdout == told
-
-
 def test_a_link_in_place_of_the_folder_is_not_followed(home):
     elsewhere = home.path / "elsewhere"
     elsewhere.mkdir(mode=0o700)

@@ -104,3 +104,10 @@ def test_without_the_extra_it_says_how_to_install_it(ekphory, transport):
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert "pip install 'ekphory[mcp]'" in done.stderr
+
+
+def test_a_resident_process_that_is_switched_off_is_not_announced(ekphory, tmp_path):
+    asked = ekphory.run("daemon", "status", EKPHORY_DAEMON="0", XDG_DATA_HOME=str(tmp_path))
+    assert asked.stdout == (
+        "No resident process is running, and EKPHORY_DAEMON=0 lets no command start one.\n"
+    )

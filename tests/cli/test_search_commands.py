@@ -16,10 +16,9 @@ def test_hits_are_shown_with_their_speaker_and_what_they_are(kitchen):
     assert second == "2026-03-02 00:00Z · episodic · importance 0.9 · id sink"
 
 
-@pytest.mark.parametrize(("command", "name"), [("search", "query"), ("ask", "question")])
-def test_a_question_without_words_is_refused(kitchen, command, name):
-    remedy = "Give a question or some words, or see the newest with ekphory list"
-    assert kitchen.failure(command, " ") == f"{name}=' ': is empty. {remedy}"
+def test_an_answer_needs_a_question(kitchen):
+    remedy = "Give one, or see the newest memories with ekphory list"
+    assert kitchen.failure("ask", " ") == f"question=' ': is empty. {remedy}"
 
 
 def test_json_has_the_hits_first_and_with_explain_the_trace(kitchen):
@@ -68,10 +67,10 @@ def test_where_no_memory_fits_into_a_prompt_the_remedy_is_told(kitchen):
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        (("fresh milk", "--k", "1"), ["milk"]),
+        (("", "--k", "2"), ["hands", "milk"]),
         (("kitchen", "--filter", "importance >= 0.8"), ["sink"]),
         (("kitchen", "--pool", "shared_rules"), ["hands"]),
-        (("milk", "--filter", "id = 'milk'", "--now", "2091-01-01"), []),
+        (("", "--filter", "id = 'milk'", "--now", "2091-01-01"), []),
     ],
 )
 def test_options_decide_what_is_found(kitchen, arguments, found):

@@ -104,9 +104,8 @@ def search(
     result, with exit code 0. With --json the hits come first; --explain adds the trace.
 
     Args:
-        query: A question or some words.
+        query: A question or some words; "" lists the newest.
     """
-    _check_asks("query", query)
     max_tokens = show.check()
     with open_existing(where) as memory:
         result = memory.search(query, **asked.arguments())
@@ -131,17 +130,6 @@ def search(
         console.print(make_stage_table(result.trace))
         if result.hits:
             console.print(make_score_table(result.hits))
-
-
-def _check_asks(name: str, words: str) -> None:
-    """Check that something is asked: the newest would be shown as if they answered nothing.
-
-    Raises:
-        InvalidInput: It is empty.
-    """
-    if not words.strip():
-        remedy = "Give a question or some words, or see the newest with ekphory list"
-        raise InvalidInput(name, words, "is empty", remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +171,9 @@ def ask(
         question: A question, however many lookups it needs.
         answer_context: Print the block for a prompt instead.
     """
-    _check_asks("question", question)
+    if not question.strip():
+        remedy = "Give one, or see the newest memories with ekphory list"
+        raise InvalidInput("question", question, "is empty", remedy)
     # Needs numpy, which `ekphory --version` does without.
     from ekphory.agent.configuration import read_agent_settings
 

@@ -80,7 +80,7 @@ class Recall(tool.Arguments):
     """A question to memory."""
 
     query: str
-    """A whole question, or some words."""
+    """A whole question, or some words; an empty text gives the newest."""
 
     k: tool.Count = 10
     pool: tool.Pool = None
@@ -105,9 +105,6 @@ class Recalled(tool.McpAnswer):
 
 
 def _search(memory: Memory, given: Recall | Explain) -> SearchResult:
-    if not (given.query or "").strip():
-        remedy = "Give a question or some words, or see the newest with list"
-        raise InvalidInput("query", given.query, "is empty", remedy)
     settings = given.model_dump(exclude={"pool", "max_tokens", "id"})
     return memory.search(**settings, pools=None if given.pool is None else [given.pool])
 

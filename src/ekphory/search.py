@@ -165,6 +165,11 @@ class SearchResult:
         settings = block.BlockSettings(max_tokens, now, recent_messages, injections, count_tokens)
         return self._block(settings).text
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether a question was put; where hits are listed, their scores say nothing."""
+        return self.trace.preset not in _UNASKED
+
     def prompt_block(
         self,
         max_tokens: int = 2000,
@@ -222,7 +227,7 @@ class SearchResult:
         self, settings: block.BlockSettings, *, notes: Sequence[str] = ()
     ) -> block.PromptBlock:
         if_empty = block.NOTHING_LIKELY if self.abstained else block.NOTHING_FOUND
-        asked = self.trace.preset not in _UNASKED
+        asked = self.was_asked
         return block.prompt_block(self.hits, settings, if_empty=if_empty, notes=notes, asked=asked)
 
     def _count_hits(self) -> str:

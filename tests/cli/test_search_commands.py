@@ -16,6 +16,10 @@ def test_hits_are_shown_with_their_speaker_and_what_they_are(kitchen):
     assert second == "2026-03-02 00:00Z · episodic · importance 0.9 · id sink"
 
 
+def test_what_no_question_was_asked_for_has_no_probability(kitchen):
+    assert kitchen.run("search", "", "--k", "1").stdout.startswith("1  Knives are in the drawer")
+
+
 def test_an_answer_needs_a_question(kitchen):
     remedy = "Give one, or see the newest memories with ekphory list"
     assert kitchen.failure("ask", " ") == f"question=' ': is empty. {remedy}"

@@ -237,7 +237,8 @@ def list_memories(
 
 def _print_hits(console: Console, result: SearchResult, hint: str) -> None:
     if result.hits:
-        console.print(make_hit_table(result.hits))
+        listed = make_memory_table([hit.memory for hit in result.hits])
+        console.print(make_hit_table(result.hits) if result.was_asked else listed)
         return
     reason = "reaches --min-score" if result.abstained else "matches"
     message_console().print(f"No memory {reason}. {hint}".rstrip())

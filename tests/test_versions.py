@@ -151,6 +151,15 @@ def test_an_import_in_which_versions_name_each_other_ends(memory):
     assert [record.text for record in memory.history("x")] == ["two", "one"]
 
 
+def test_an_import_of_versions_that_its_memory_does_not_name_is_refused(memory):
+    version = {"id": "x~1", "text": "one", "created_at": "2024-01-01", "superseded_by": "x"}
+    current = {"id": "x", "text": "two", "created_at": "2024-01-01"}
+    (failure,) = memory.add_exported([{**current, "versions": [version]}]).failed
+    assert failure.message == (
+        "supersedes=None: is missing beside earlier versions. Take the file as it was exported"
+    )
+
+
 def test_an_export_has_no_decision_on_what_is_not_there_any_more(pair, elsewhere, tmp_path):
     pair.supersede("rome", by="bonn")
     pair.forget("rome")

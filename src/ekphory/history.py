@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -10,7 +10,7 @@ from ekphory.detect import CALLER
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MemoryNotFound
 from ekphory.filters.lance_sql import matches
-from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter, In, IsNull, Not, Or
+from ekphory.filters.tree import EVERYTHING, And, Comparison, Field, Filter, IsNull, Not, Or
 from ekphory.scope import Scope, are_versions_of, owned_like
 from ekphory.store.protocol import CURRENT, Order, version_key
 from ekphory.types import MemoryRecord, check_count, is_storable, now_utc
@@ -223,25 +223,10 @@ def find_whole(engine: Engine, which: Filter) -> tuple[list[MemoryRecord], list[
     engine.store.version()
     records = engine.store.select(which, order="written")
     keys = set(engine.store.keys(which).tolist())
-    replaced = _find_replaced(engine, [record.id for record in records])
     for record in records:
-        if record.id in replaced:
+        if record.supersedes is not None:
             keys |= set(engine.store.keys(are_versions_of(record)).tolist())
     return records, sorted(keys)
-
-
-_IDS_A_QUERY = 500
-
-
-def _find_replaced(engine: Engine, ids: Sequence[str]) -> set[str]:
-    """Return those ids that earlier versions name, of whichever owner."""
-    found: set[str] = set()
-    for start in range(0, len(ids), _IDS_A_QUERY):
-        where = In(Field("superseded_by"), tuple(ids[start : start + _IDS_A_QUERY]))
-        found |= {
-            record.superseded_by or "" for record in engine.store.select(where, order="written")
-        }
-    return found
 
 
 def hide_one(engine: Engine, scope: Scope, memory_id: str) -> int:

@@ -399,6 +399,8 @@ def _read_unit(scope: Scope, given: Mapping[str, Any]) -> _Unit:
     earlier = [_read_draft(scope, {**version, **kept}) for version in versions]
     for version, successor in [(current, None), *((entry, current.record) for entry in earlier)]:
         _check_place(version.record, successor)
+    if earlier and current.record.supersedes is None:
+        raise InvalidInput("supersedes", None, "is missing beside earlier versions", _REMEDY)
     return _Unit([*earlier, current], _read_revisions(given.get(REVISIONS_KEY) or ()))
 
 

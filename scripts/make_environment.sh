@@ -53,6 +53,6 @@ if [ -z "$EXTRAS" ]; then
     install --editable .
 else
     echo "Installing ekphory, its lab and what its tests use into .venv"
-    install --editable ".[$EXTRAS]" --editable lab
+    install --editable ".[$EXTRAS]" --editable "lab${TORCH:+[train]}"
 fi
 compile_all

@@ -40,6 +40,14 @@ def test_what_is_superseded_stands_below_and_says_since_when(moved):
     assert (found["bonn"].superseded_by, found["jan"].superseded_by) == (None, None)
 
 
+@pytest.mark.parametrize("preset", ["fast", "balanced", "accurate", "rrf", "memory_spark"])
+def test_the_states_of_a_topic_stand_in_order_newest_first_whatever_words_are_asked(moved, preset):
+    moved.supersede("rome", by="oslo")
+    moved.supersede("oslo", by="bonn")
+    found = ids(moved.search("Mara lives in Rome", now=NOW, preset=preset))
+    assert [name for name in found if name != "jan"] == ["bonn", "oslo", "rome"]
+
+
 def test_what_would_supersede_itself_over_others_is_refused(moved):
     moved.supersede("rome", by="oslo")
     last = moved.supersede("oslo", by="bonn")

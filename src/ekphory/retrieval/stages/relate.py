@@ -222,12 +222,11 @@ class OrderRevisions(Stage):
         for group in groups:
             _move(probability, group, place_of)
         notes = {"topics": len(groups), "asked": asked}
+        order = _exchange(groups, place_of, probability)
         if state.order == "score":
-            found = candidates.scored_by_name("probability", probability.astype(np.float32))
-            order = np.lexsort((np.arange(len(found)), -probability))
-            ordered = found.in_order(order)
-        else:
-            ordered = candidates.in_order(_exchange(groups, place_of, probability))
+            candidates = candidates.scored_by_name("probability", probability.astype(np.float32))
+            order = order[np.argsort(-probability[order], kind="stable")]
+        ordered = candidates.in_order(order)
         if state.request.superseded == "hide":
             hidden = [row for group in groups for row in group.superseded]
             ordered = ordered.take(~np.isin(ordered.rows, hidden))
@@ -244,6 +243,8 @@ class _Group:
         unwanted: For each other row, the probability that it does not answer.
         superseded: Rows that a later one replaces, corrects or ends.
         heirs: Of each row that does not answer, those that answer for it.
+        followers: Of each row that a later one superseded which does not answer either, those later
+            ones; newest first, and only where the present state is asked for.
     """
 
     visible: tuple[int, ...]
@@ -251,6 +252,7 @@ class _Group:
     unwanted: dict[int, float]
     superseded: tuple[int, ...]
     heirs: dict[int, tuple[int, ...]]
+    followers: dict[int, tuple[int, ...]]
 
     @classmethod
     def of(cls, state: SearchState, rows: Sequence[int], asked: AskedState) -> _Group:
@@ -263,12 +265,35 @@ class _Group:
             for link in state.links.of_rows(visible)
             if link.older in among and link.newer in among
         ]
-        spans = _Spans(links, columns.at, request.now)
-        unwanted = spans.unwanted(visible, asked, _asked_times(state))
-        wanted = tuple(row for row in visible if row not in unwanted)
-        heirs = _find_heirs(links, unwanted)
-        superseded = {link.older for link in links if link.acts and link.kind in SUPERSEDING}
-        return cls(tuple(visible), wanted, unwanted, tuple(superseded), heirs)
+        spans, times = _Spans(links, columns.at, request.now), _asked_times(state)
+        unwanted = spans.unwanted(visible, asked, times)
+        superseding = [link for link in links if link.acts and link.kind in SUPERSEDING]
+        earlier_asked = bool(times) or asked in ("past", "first")
+        between = [link for link in superseding if link.newer in unwanted and not earlier_asked]
+        return cls(
+            visible=tuple(visible),
+            wanted=tuple(row for row in visible if row not in unwanted),
+            unwanted=unwanted,
+            superseded=tuple({link.older for link in superseding}),
+            heirs=_find_heirs(links, unwanted),
+            followers=_find_followers(between, visible),
+        )
+
+    def ranks(self) -> dict[int, int]:
+        """Return 0 for each row that answers, and 1 and more for those that do not."""
+        found = {row: int(row in self.unwanted) for row in self.visible}
+        for row, later in self.followers.items():
+            found[row] = 1 + max(found[each] for each in later)
+        return found
+
+
+def _find_followers(
+    links: Sequence[RevisionLink], visible: Sequence[int]
+) -> dict[int, tuple[int, ...]]:
+    followers: dict[int, list[int]] = defaultdict(list)
+    for link in links:
+        followers[link.older].append(link.newer)
+    return {row: tuple(followers[row]) for row in reversed(visible) if row in followers}
 
 
 def _find_heirs(
@@ -390,6 +415,11 @@ def _move(probability: NDArray[np.float64], group: _Group, place_of: dict[int, i
     for place, heirs, sure in moved:
         top = max(probability[heir] for heir in heirs)
         probability[place] = min(own[place] * (1 - sure), np.nextafter(top, 0))
+    for row, followers in group.followers.items():
+        tops = [probability[place_of[each]] for each in followers if each in place_of]
+        if row in place_of and tops:
+            place = place_of[row]
+            probability[place] = min(probability[place], np.nextafter(min(tops), 0))
 
 
 def _exchange(
@@ -400,6 +430,7 @@ def _exchange(
     for group in groups:
         rows = [row for row in group.visible if row in place_of]
         places = sorted(place_of[row] for row in rows)
-        rows.sort(key=lambda row: (row in group.unwanted, place_of[row]))
+        rank_of = group.ranks()
+        rows.sort(key=lambda row: (rank_of[row], place_of[row]))
         order[places] = [place_of[row] for row in rows]
     return order

@@ -3,6 +3,7 @@
 import os
 from contextlib import ExitStack, closing
 from functools import cache
+from inspect import signature
 
 import pytest
 from hypothesis import settings
@@ -37,10 +38,13 @@ def close_at_end():
 
 
 def pytest_generate_tests(metafunc):
-    """Ask a server too, in the modules that say so."""
+    """Ask a server too, in the modules that say so; and a cluster what it can answer."""
     if getattr(metafunc.module, "ALSO_OVER_A_SERVER", False) and "where" in metafunc.fixturenames:
-        over_a_server = pytest.param("over a server", marks=pytest.mark.slow)
-        metafunc.parametrize("where", ["in this process", over_a_server])
+        places = ["in this process", pytest.param("over a server", marks=pytest.mark.slow)]
+        is_of_one_store = metafunc.definition.get_closest_marker("one_store")
+        if not is_of_one_store and "store_path" not in signature(metafunc.function).parameters:
+            places.append(pytest.param("over a cluster", marks=pytest.mark.long))
+        metafunc.parametrize("where", places)
 
 
 @pytest.fixture
@@ -58,11 +62,16 @@ def open_memory(store_path, close_at_end, where):
         def place():
             if where == "in this process":
                 return {"path": store_path, "embedder": HashEmbedder()}
+            if where == "over a cluster":
+                from tests.cluster.front import running_front
+
+                url = serving.enter_context(running_front(store_path))
+                return {"path": url, "org": "acme", "project": "home"}
             from tests.server.running import running_server
 
             return {"path": serving.enter_context(running_server(store_path)).url}
 
-        yield lambda **given: close_at_end(Memory(**place(), **given))
+        yield lambda **given: close_at_end(Memory(**place() | given))
 
 
 @pytest.fixture

@@ -157,6 +157,7 @@ def texts(records):
     return [record.text for record in records]
 
 
+@pytest.mark.one_store
 def test_an_update_keeps_earlier_versions_out_of_view(moved):
     # An update replaces the given fields and keeps the others.
     found = moved.get("home")
@@ -254,6 +255,7 @@ def test_a_long_memory_can_become_short(memory):
     assert [hit.text for hit in memory.search("kangaroo").hits] == ["short"]
 
 
+@pytest.mark.one_store
 def test_a_callers_id_that_looks_like_a_version_is_a_memory_of_its_own(moved):
     taken = moved.history("home")[1].id
     assert moved.add("mine", id=taken).added == 1
@@ -262,6 +264,7 @@ def test_a_callers_id_that_looks_like_a_version_is_a_memory_of_its_own(moved):
 
 
 @pytest.mark.parametrize("which", [{"id": "home"}, {"filter": "producer = 'Anna'"}])
+@pytest.mark.one_store
 def test_forgetting_takes_the_history_along_and_counts_the_memory(moved, which):
     versions = [version.id for version in moved.history("home")]
     assert moved.forget(**which) == 1
@@ -271,6 +274,7 @@ def test_forgetting_takes_the_history_along_and_counts_the_memory(moved, which):
     assert moved.health().history == 0
 
 
+@pytest.mark.one_store
 def test_one_version_of_the_history_can_be_forgotten(moved):
     newest, middle, _ = moved.history("home")
     assert moved.forget(middle.id) == 1
@@ -402,6 +406,7 @@ def test_what_has_expired_can_be_purged_by_its_id(memory, store_path, where):
     assert files_that_hold(store_path, mark) == []
 
 
+@pytest.mark.one_store
 def test_a_purge_keeps_all_other_memories(secret, memory, open_memory):
     # Another scope cannot purge it.
     stranger = open_memory(user="stranger")

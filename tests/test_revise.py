@@ -176,6 +176,7 @@ def test_a_decision_that_cannot_be_made_says_why(moved, arguments, error, messag
         moved.supersede(old, by=by, kind=kind)
 
 
+@pytest.mark.one_store
 def test_a_revision_acts_within_one_scope_and_pool(moved, open_memory):
     moved.add("Mara lives in Bern", id="shared", pool="shared_knowledge")
     with pytest.raises(ScopeError, match="the older memory has pool='agent_memory'"):

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from tests.cluster.test_serving import KEY, Replicas, add, search
+from tests.cluster.front import Replicas
+from tests.cluster.test_serving import KEY, add, search
 from tests.server.running import running_application
 
 from ekphory.cluster.serving import Front

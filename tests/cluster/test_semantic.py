@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from tests.cluster.test_serving import SEARCH, Replicas, send
+from tests.cluster.front import Replicas
+from tests.cluster.test_serving import SEARCH, send
 
 from ekphory.cluster.moving import reshard
 from ekphory.cluster.objects import Objects

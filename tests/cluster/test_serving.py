@@ -11,6 +11,7 @@ import time
 import httpx
 import pytest
 from tests.cluster.conftest import NEEDED
+from tests.cluster.front import Replicas
 
 from ekphory.cluster.objects import Objects
 from ekphory.cluster.ray_session import running_ray
@@ -18,7 +19,6 @@ from ekphory.cluster.serving import (
     ClusterOptions,
     ForwardedRequest,
     Front,
-    ServedShard,
     ShardCatalog,
     is_served,
     serve_cluster,
@@ -26,34 +26,10 @@ from ekphory.cluster.serving import (
 from ekphory.errors import InvalidInput, StoreError
 from ekphory.server.options import GivenKey, ServerOptions
 from ekphory.server.serving import NeedsKey
-from ekphory.service.handles import ServiceModels
-from ekphory.testing import HashEmbedder
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 KEY = "k" * 32
 SEARCH = "/api/v2/memories/search"
-
-
-class Replicas:
-    """Replicas in this process; `machines` of them, of which the next request meets another."""
-
-    def __init__(self, shards, machines=1):
-        self._models = ServiceModels(embedder=HashEmbedder())
-        self._shards = shards
-        self._machines = [{} for _ in range(machines)]
-        self._turn = 0
-
-    def ask(self, shard, request):
-        self._turn += 1
-        opened = self._machines[self._turn % len(self._machines)]
-        if shard not in opened:
-            opened[shard] = ServedShard(self._shards, shard, self._models)
-        return opened[shard].answer(request)
-
-    def close(self):
-        for opened in self._machines:
-            for served in opened.values():
-                served.close()
 
 
 @pytest.fixture
@@ -153,8 +129,26 @@ def test_a_key_is_needed_where_one_is_given(shards, replicas, tmp_path):
     assert (refused, let_in) == (401, 200)
 
 
-def test_a_shard_refuses_a_project_that_it_does_not_hold(shards, replicas):
-    path, body = search("p0", "pizza")
+@pytest.mark.parametrize(
+    ("scope", "field"), [({}, "org"), ({"org": "acme"}, "project"), ({"project": "p0"}, "org")]
+)
+def test_a_handle_on_a_cluster_must_name_org_and_project(ask, scope, field):
+    [(status, body)] = ask(("/api/v1/memory/list", {"scope": scope}))
+    assert (status, body["detail"]["fields"]["field"]) == (422, field)
+    assert "A cluster answers for one project" in body["detail"]["message"]
+
+
+VERB = (
+    "/api/v1/memory/add",
+    {
+        "scope": {"org": "acme", "project": "p0"},
+        "arguments": {"text": "I like pizza"},
+    },
+)
+
+
+@pytest.mark.parametrize(("path", "body"), [search("p0", "pizza"), VERB])
+def test_a_shard_refuses_a_project_that_it_does_not_hold(shards, replicas, path, body):
     wrong = (shards.find("acme", "p0") + 1) % shards.count
     request = ForwardedRequest(
         method="POST",
@@ -173,6 +167,8 @@ def test_a_shard_refuses_a_project_that_it_does_not_hold(shards, replicas):
     ("path", "answer"),
     [("/api/v2/memories", True), ("/api/v2/memories/search", True), ("/rerank", True),
      ("/api/v2/memories/semantic/feature", True), ("/api/v2/inspect/search", True),
+     ("/api/v1/memory/search", True), ("/api/v1/memory/verify", False),
+     ("/api/v1/memory/erase", False),
      ("/api/v2/memoriesx", False), ("/api/v2/config/resources", False)],
 )  # fmt: skip
 def test_what_a_cluster_answers(path, answer):

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,10 @@ from ekphory.config import read_settings
 from ekphory.errors import InvalidInput, StoreError
 from ekphory.importers.source import parse_object
 from ekphory.remote import VERBS_PATH
+from ekphory.scope import Scope
 from ekphory.server.app import PATHS, create_app
 from ekphory.server.auth import Caller
-from ekphory.server.errors import RETRY, make_error_response
+from ekphory.server.errors import RETRY, describe_verb_error, make_error_response
 from ekphory.server.limits import METHODS, Slots, guard, is_write
 from ekphory.server.options import ServerOptions
 from ekphory.server.request_log import Metrics
@@ -102,9 +104,23 @@ class ShardCaller(Caller):
 
     def place(self, org: str, project: str, needed: Any) -> Place:  # noqa: ANN401  as `Caller`
         """Return a project to act in, and in nothing of its organisation; see `Caller.place`."""
+        self._check_shard(org, project)
+        return replace(Caller.place(self, org, project, needed), reach="project")
+
+    def bind(self, scope: Scope) -> Scope:
+        """Return a scope within the shard; all of an organisation for who may only read.
+
+        Raises:
+            NotPermitted: As of `Caller.bind`, or it lies in another shard.
+        """
+        bound = Caller.bind(self, scope)
+        if bound.project is not None or self.may("write"):
+            self._check_shard(bound.org, bound.project)
+        return bound
+
+    def _check_shard(self, org: str | None, project: str | None) -> None:
         if self.shards is None or self.shards.find(org, project) != self.shard:
             raise NotPermitted("The request was handed to a shard that does not hold the project.")
-        return replace(Caller.place(self, org, project, needed), reach="project")
 
 
 class ShardCatalog:
@@ -216,7 +232,8 @@ class ServedShard:
         caller = ShardCaller(name, org, project, rights, self._shards, self._shard)  # type: ignore[arg-type]
         return {
             "type": "http",
-            "asgi": {"version": "3.0"},
+            # From 2.4 on an answer is sent without listening for a client that goes.
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
             "http_version": "1.1",
             "scheme": "http",
             "method": request.method,
@@ -253,6 +270,9 @@ _ONGOING = 1_000
 _PROJECTS = "/api/v2/projects/list"
 _INSPECT = "/api/v2/inspect"
 _SERVED = ("/api/v2/memories", "/api/v2/projects", "/api/v2/memory/episodic", _INSPECT)
+_OF_ONE_STORE = frozenset(VERBS_PATH + name for name in ("health", "repair", "verify"))
+_UNHURRIED = frozenset(VERBS_PATH + name for name in ("conflicts", "export"))
+"""Reads that may go through all memories of a project."""
 _MODELS = frozenset(
     {"/rerank", "/v1/rerank", "/v2/rerank", "/api/openmem/v1/rerank", "/v1/embeddings", "/v2/embed"}
 )
@@ -480,8 +500,10 @@ class Front:
             message = "A cluster does not answer this yet. `ekphory serve` does, on one machine."
             return make_error_response(path, 501, message, kind="NotImplemented")
         caller: Caller = request.state.caller
-        shard = self._shards.find(*find_project(path, parse_object(body) or {}, caller))
-        return await self._answer(shard, request, body)
+        org, project = find_project(path, parse_object(body) or {}, caller)
+        if path.startswith(VERBS_PATH) and not (org and project):
+            return _refuse_unbound(org, project)
+        return await self._answer(self._shards.find(org, project), request, body)
 
     async def _list_projects(self, request: Request) -> Response:
         def join(answers: list[Any]) -> list[dict[str, str]]:
@@ -553,8 +575,8 @@ class Front:
         if self._slots.is_full(name):
             message = "Too many requests wait for this project's shard. Try again in a moment."
             return make_error_response(request.path, 503, message, kind="Overloaded", headers=RETRY)
-        is_writing = is_write({"method": request.method, "path": request.path})
-        seconds = None if is_writing else READ_SECONDS
+        is_slow = is_write({"method": request.method, "path": request.path})
+        seconds = None if is_slow or request.path in _UNHURRIED else READ_SECONDS
         status = 503
         try:
             with (
@@ -575,7 +597,20 @@ class Front:
 
 def is_served(path: str) -> bool:
     """Whether a cluster answers a path."""
+    if path.startswith(VERBS_PATH):
+        return path in PATHS and path not in _OF_ONE_STORE
     return path in _MODELS or any(path == each or path.startswith(f"{each}/") for each in _SERVED)
+
+
+def _refuse_unbound(org: str, project: str) -> Response:
+    """Refuse a verb of a handle that is bound to no project: it would be of all shards."""
+    field, value = ("project", project) if org else ("org", org)
+    problem, remedy = "is not named", "A cluster answers for one project: give org and project"
+    error, status = (
+        InvalidInput(field, value or None, problem, remedy),
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+    )
+    return JSONResponse(describe_verb_error(error, status), status)
 
 
 async def _health(_: Request) -> Response:

@@ -1,0 +1,50 @@
+"""A cluster without Ray: the front, and replicas in this process."""
+
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from tests.cluster.conftest import NEEDED
+from tests.server.running import running_application
+
+from ekphory.cluster.serving import Front, ServedShard
+from ekphory.cluster.shards import make_shards
+from ekphory.errors import StoreError
+from ekphory.server.options import ServerOptions
+from ekphory.service.handles import ServiceModels
+from ekphory.testing import HashEmbedder
+
+
+class Replicas:
+    """Replicas in this process; `machines` of them, of which the next request meets another."""
+
+    def __init__(self, shards, machines=1):
+        self._models = ServiceModels(embedder=HashEmbedder())
+        self._shards = shards
+        self._machines = [{} for _ in range(machines)]
+        self._turn = 0
+
+    def ask(self, shard, request):
+        self._turn += 1
+        opened = self._machines[self._turn % len(self._machines)]
+        if shard not in opened:
+            opened[shard] = ServedShard(self._shards, shard, self._models)
+        return opened[shard].answer(request)
+
+    def close(self):
+        for opened in self._machines:
+            for served in opened.values():
+                served.close()
+
+
+@contextmanager
+def running_front(root):
+    """Serve a new store of three shards, and yield the URL."""
+    for package in ("obstore", "lance"):
+        pytest.importorskip(package, reason=NEEDED)
+    shards = make_shards(str(root), HashEmbedder(), count=3)
+    with closing(Replicas(shards)) as replicas:
+        front = Front(shards, replicas.ask, errors=(StoreError,))
+        options = ServerOptions(store=shards.root, catalog=Path(root) / "keys.sqlite3")
+        with running_application(front.application(options), options) as client:
+            yield str(client.base_url)

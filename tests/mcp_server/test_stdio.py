@@ -3,8 +3,12 @@
 import json
 import os
 import signal
+import subprocess
 
 import pytest
+from tests.server.running import running_server
+
+from ekphory.memory import Memory
 
 from .connected import KEPT, MCP, ended, over_stdio
 from .lines import Lines, request
@@ -44,6 +48,23 @@ def test_an_agent_remembers_in_one_process_and_recalls_in_the_next(tmp_path):
     told = [(line["tool"], line["outcome"]) for line in lines]
     assert told == [("remember", "done"), ("update", "done")]
     assert "Lisbon" not in written
+
+
+def test_a_server_is_asked_where_one_is_named_and_its_errors_are_told(tmp_path):
+    with running_server(tmp_path / "store") as server:
+        with over_stdio(server.url, "--org", "acme", "--project", "p") as agent:
+            kept = agent.data("remember", text="Mara lives in Lisbon")
+            assert agent.recalled("Where does Mara live?") == ["Mara lives in Lisbon"]
+            assert "no such memory" in agent.refusal("forget", id="another")
+        with Memory(server.url, org="acme", project="p") as memory:
+            assert memory.get(kept["id"]).text == "Mara lives in Lisbon"
+
+
+def test_memmachines_tools_are_not_those_of_a_server(tmp_path):
+    command = [*MCP, "--store", "http://127.0.0.1:1", "--tools", "memmachine"]
+    told = subprocess.run(command, env=KEPT, capture_output=True, text=True, check=False)
+    assert told.returncode == 1
+    assert "is a server, and these tools need the files of the store" in told.stderr
 
 
 def test_memmachines_tools_are_offered_on_request(tmp_path):

@@ -7,8 +7,9 @@ import threading
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -17,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ekphory.catalog.access_keys import Rights
 from ekphory.config import Settings
-from ekphory.errors import MemoryNotFound
-from ekphory.memory import Memory
+from ekphory.errors import InvalidInput, MemoryNotFound
+from ekphory.memory import Memory, is_server
 from ekphory.prompting.injection import find_injection
 from ekphory.revise import DecidedPair, find_successors
 from ekphory.scope import SCOPE_FIELDS, Scope, get_owner
@@ -123,7 +124,7 @@ def configured_scope(settings: Settings) -> Scope:
 
 
 class Memories:
-    """An open store; its models are loaded once and shared by all scopes."""
+    """An open store, whose models are loaded once and shared by all scopes; or a server's."""
 
     def __init__(
         self,
@@ -135,7 +136,8 @@ class Memories:
         """Open the store, and make it where there is none.
 
         Args:
-            settings: The store, its models, and what is learnt from what is added.
+            settings: The store, its models, and what is learnt from what is added; or a server,
+                which has its own.
             catalog: File of the catalog; None for one in the store's directory.
             turn: Held while a handle is in use; None where nobody else has to be waited for.
 
@@ -145,18 +147,25 @@ class Memories:
         self._store = settings.store
         self._catalog = catalog
         self._service: MemoryService | None = None
-        self._models, self._document, learnt = read_configuration(settings)
-        self._learnt = read_learnt(learnt)
         self._turn = nullcontext() if turn is None else turn
         self._opening = threading.Lock()
         self._handles: Handles | None = None
-        self._keep_open()
+        self._asks = partial(Memory, settings.store, preset=settings.preset)
+        if not is_server(settings.store):
+            self._models, self._document, learnt = read_configuration(settings)
+            self._learnt = read_learnt(learnt)
+            self._keep_open()
 
     @contextmanager
     def use(self, scope: Scope) -> Iterator[Memory]:
         """Open a handle for the block, which costs microseconds."""
-        with self._turn, self._keep_open().open(scope, surface="mcp") as memory:
+        with self._turn, self._open(scope) as memory:
             yield memory
+
+    def _open(self, scope: Scope) -> Memory:
+        if is_server(self._store):
+            return self._asks(**asdict(scope))
+        return self._keep_open().open(scope, surface="mcp")
 
     def _keep_open(self) -> Handles:
         with self._opening:
@@ -170,6 +179,9 @@ class Memories:
         Raises:
             EkphoryError: There can be no catalog, or it cannot be opened.
         """
+        if is_server(self._store):
+            problem = "is a server, and these tools need the files of the store"
+            raise InvalidInput("store", self._store, problem, "Offer them where the files lie")
         if self._service is None:
             self._service = MemoryService(
                 self._store,

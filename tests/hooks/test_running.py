@@ -339,6 +339,7 @@ def test_messages_that_name_an_ignored_path_are_left_out():
         ("git@example.org:team/app.git", "example.org/team/app"),
         ("https://user:pass@Example.org/team/app", "example.org/team/app"),
         ("ssh://git@example.org:22/group/team/app.git", "example.org/group/team/app"),
+        ("https://example.org/team/app.git?private_token=s3cr3t#s3cr3t", "example.org/team/app"),
         ("../app.git", ""),
         ("/srv/git/app.git", ""),
         ("", ""),

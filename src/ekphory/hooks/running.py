@@ -54,18 +54,21 @@ def find_project(folder: Path) -> str:
     """Return the name of the repository that a folder is in: its remote's, or else its path.
 
     `git@host:team/app.git` and `https://host/team/app` are both `host/team/app`. A folder in no
-    repository is its own project.
+    repository is its own project, and a link to a folder is that folder.
     """
+    folder = folder.resolve()
     root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
     found = _run_git(root, "config", "--get", "remote.origin.url")
     return name_of_remote(found) or str(root)
 
 
-_REMOTE = re.compile(r"(?:[a-z+]+://)?(?:[^/@\s]*@)?([\w.-]+\.[\w-]+)(?::\d+(?=/))?[:/]+(\S+)")
+_REMOTE = re.compile(
+    r"(?:[a-z+]+://)?(?:[^/@\s]*@)?([\w.-]+\.[\w-]+)(?::\d+(?=/))?[:/]+([^\s?#]+)(?:[?#]\S*)?"
+)
 
 
 def name_of_remote(url: str) -> str:
-    """Return host and path of a remote, without a login; empty where it has no host."""
+    """Return host and path of a remote, without a login or a query; empty where it has no host."""
     found = _REMOTE.fullmatch(url.strip())
     if found is None:
         return ""

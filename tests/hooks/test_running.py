@@ -359,6 +359,23 @@ def test_a_project_is_its_repositorys_remote_or_path(folder):
     assert find_project(folder / "src") == "example.org/team/app"
 
 
+def test_a_repository_that_the_environment_names_is_not_the_folders(folder, tmp_path, monkeypatch):
+    other = tmp_path / "other"
+    subprocess.run(["git", "init", "-q", str(other)], check=True)
+    remote = ["remote", "add", "origin", "git@example.org:team/other.git"]
+    subprocess.run(["git", "-C", str(other), *remote], check=True)
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    assert find_project(folder) == str(folder)
+
+
+def test_a_link_to_a_folder_of_a_repository_is_of_its_project(folder, tmp_path):
+    (folder / ".git").mkdir()
+    (folder / "src").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(folder / "src")
+    assert find_project(link) == str(folder)
+
+
 def test_after_a_compaction_what_is_new_is_captured_and_nothing_twice(
     send, capture, folder, project
 ):

@@ -83,6 +83,8 @@ def _run_git(folder: Path, *arguments: str) -> str:
             capture_output=True,
             timeout=_GIT_SECONDS,
             check=False,
+            # They name the repository of whoever started this process, not the folder's own.
+            env={name: each for name, each in os.environ.items() if not name.startswith("GIT_")},
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""  # without git, or a slow one, the path names the project

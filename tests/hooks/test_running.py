@@ -14,6 +14,7 @@ from ekphory.hooks.hosts import HOSTS
 from ekphory.hooks.running import (
     HookRun,
     capture_waiting,
+    find_patterns,
     find_project,
     is_ignored,
     name_messages,
@@ -323,6 +324,24 @@ def test_a_folder_is_left_out_by_a_file(folder, content, below, ignored):
     place = folder / below
     place.mkdir(parents=True, exist_ok=True)
     assert is_ignored(place) is ignored
+
+
+def test_a_repository_below_a_folder_that_is_left_out_is_left_out(folder):
+    (folder / ".ekphoryignore").touch()
+    inner = folder / "vendor" / "tool"
+    (inner / ".git").mkdir(parents=True)
+    assert is_ignored(inner)
+    (inner / ".ekphoryignore").write_text("secret/\n")
+    assert is_ignored(inner)
+    assert find_patterns(inner) == ["secret/"]
+
+
+def test_a_link_to_a_folder_that_is_left_out_is_left_out(folder, tmp_path):
+    (folder / ".ekphoryignore").touch()
+    (folder / "src").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(folder / "src")
+    assert is_ignored(link)
 
 
 def test_messages_that_name_an_ignored_path_are_left_out():

@@ -92,13 +92,14 @@ def _run_git(folder: Path, *arguments: str) -> str:
 
 
 def is_ignored(folder: Path) -> bool:
-    """Return whether the file `.ekphoryignore` here or above leaves the whole folder out.
+    """Return whether a file `.ekphoryignore` here or anywhere above leaves the whole folder out.
 
     An empty file does, and one with a pattern that matches the folder's path below it.
     """
-    file = _find_ignore_file(folder)
-    if file is None:
-        return False
+    return any(_leaves_out(file, folder.resolve()) for file in _find_ignore_files(folder))
+
+
+def _leaves_out(file: Path, folder: Path) -> bool:
     below = folder.relative_to(file.parent).as_posix()
     return not file.read_bytes().strip() or any(
         pattern in ("*", "/") or fnmatch.fnmatch(f"{below}/", f"{pattern.rstrip('/')}/*")
@@ -108,17 +109,14 @@ def is_ignored(folder: Path) -> bool:
 
 def find_patterns(folder: Path) -> list[str]:
     """Return the patterns of paths that are left out of what is captured in a folder."""
-    file = _find_ignore_file(folder)
-    return [] if file is None else read_patterns(file)
+    return [each for file in _find_ignore_files(folder) for each in read_patterns(file)]
 
 
-def _find_ignore_file(folder: Path) -> Path | None:
-    for place in (folder, *folder.parents):
-        if (place / IGNORE_FILE).is_file():
-            return place / IGNORE_FILE
-        if (place / ".git").exists():
-            break
-    return None
+def _find_ignore_files(folder: Path) -> list[Path]:
+    """Return the files of a folder and of all above it, a repository within another among them."""
+    folder = folder.resolve()
+    places = (place / IGNORE_FILE for place in (folder, *folder.parents))
+    return [file for file in places if file.is_file()]
 
 
 def read_patterns(file: Path) -> list[str]:

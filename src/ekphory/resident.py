@@ -546,6 +546,8 @@ def start() -> None:
 def start_once(command: Sequence[str], lock_path: str) -> None:
     """Start a process that nobody waits for, unless one that was started so is still running.
 
+    Where none can be started, as on a disk that is read alone, all goes on without it.
+
     The lock is taken here and inherited: a process that begins to run has yet to import much, and
     on a busy machine many would be started before the first one could take it.
     """
@@ -554,30 +556,37 @@ def start_once(command: Sequence[str], lock_path: str) -> None:
     held = _take_lock(lock_path)
     if held is None:
         return
-    subprocess.Popen(  # noqa: S603  a fixed command, without a shell
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        env={**os.environ, INHERITED_LOCK: "1"},
-        pass_fds=held,
-        start_new_session=True,
-    )
-    for each in held:
-        os.close(each)
+    try:
+        subprocess.Popen(  # noqa: S603  a fixed command, without a shell
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={**os.environ, INHERITED_LOCK: "1"},
+            pass_fds=held,
+            start_new_session=True,
+        )
+    except OSError:
+        pass  # no memory or no process is left; the next command tries again
+    finally:
+        for each in held:
+            os.close(each)
 
 
 def _take_lock(path: str) -> tuple[int, ...] | None:
-    """Return what holds a lock now, nothing on Windows; None where another process has it."""
+    """Return what holds a lock now, nothing on Windows; None where another has it, or none can."""
     if sys.platform == "win32":
         return ()
     import fcntl  # likewise
 
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError:
         os.close(lock)
         return None
     return (lock,)

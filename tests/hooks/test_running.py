@@ -24,6 +24,7 @@ from ekphory.hooks.running import (
 from ekphory.hooks.state import HookState
 from ekphory.hooks.transcripts import read_transcript
 from ekphory.models import captures
+from ekphory.resident import start_once
 
 from .payloads import CLAUDE_LINES, OPENCODE_LINES, end_payload, prompt_payload, write_lines
 
@@ -467,3 +468,12 @@ def test_however_many_ask_for_a_process_one_is_started_and_another_after_its_end
     assert len(list(tmp_path.glob("*.started"))) == 1
     (tmp_path / "stop").touch()
     ask_until_started(2)
+
+
+def test_where_no_process_can_be_started_all_goes_on_without_it(tmp_path):
+    missing = str(tmp_path / "missing" / "lock")
+    nothing = [sys.executable, "-c", ""]
+    start_once(nothing, missing)
+    start_once(nothing, str(tmp_path))
+    start_once(["/nowhere/python"], str(tmp_path / "lock"))
+    assert [each.name for each in tmp_path.iterdir()] == ["lock"]

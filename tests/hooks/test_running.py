@@ -83,8 +83,8 @@ def end_turn(run, folder, transcript):
 def send(run):
     """Runs the hook of a turn's end, in opencode with messages."""
 
-    def send(messages, *, folder):
-        sent = end_payload("opencode", folder=folder, messages=messages)
+    def send(messages, *, folder, session="s1"):
+        sent = end_payload("opencode", folder=folder, session=session, messages=messages)
         run("turn-end", sent, host="opencode")
 
     return send
@@ -396,25 +396,39 @@ def test_a_link_to_a_folder_of_a_repository_is_of_its_project(folder, tmp_path):
     assert find_project(link) == str(folder)
 
 
-def test_after_a_compaction_what_is_new_is_captured_and_nothing_twice(
-    send, capture, folder, project
-):
-    def say(*messages):
+@pytest.fixture
+def say(send, capture, folder):
+    """Captures a session of opencode that consists of some messages, each with its moment."""
+
+    def say(*messages, session="s1"):
         sent = [
             {
-                "info": {"role": "user", "time": {"created": at}},
+                "info": {"role": "user", "time": {"created": START + 1_000 * second}},
                 "parts": [{"type": "text", "text": text}],
             }
-            for at, text in messages
+            for second, text in messages
         ]
-        send(sent, folder=folder)
+        send(sent, folder=folder, session=session)
         capture()
 
-    start = 1_764_072_000_000
-    say((start, "Use tabs"), (start + 1_000, "hello"), (start + 2_000, "bye"))
+    return say
+
+
+START = 1_764_072_000_000
+
+
+def test_after_a_compaction_what_is_new_is_captured_and_nothing_twice(say, project):
+    say((0, "Use tabs"), (1, "hello"), (2, "bye"))
     # The tool has made one of three, and something is said anew.
-    say((start + 1_000, "hello"), (start + 9_000, TABS))
+    say((1, "hello"), (9, TABS))
     assert sorted(each.text for each in project.list()) == ["Use tabs", TABS]
+
+
+def test_what_was_forgotten_stays_so_when_something_new_stands_before_it(say, project):
+    say((1, "Use tabs"), (2, "bye"))
+    project.forget(project.list()[0].id, purge=True)
+    say((0, "hello"), (1, "Use tabs"), (2, "bye"), (3, TABS))
+    assert [each.text for each in project.list()] == [TABS]
 
 
 def test_a_transcript_with_an_odd_line_is_captured_all_the_same(

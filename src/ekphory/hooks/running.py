@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -314,18 +315,21 @@ def name_messages(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     return names
 
 
-def find_first_new(names: Sequence[str], known: Set[str]) -> int:
-    """Return the place of the first message that is not captured.
+def find_new(names: Sequence[str], known: Set[str]) -> list[range]:
+    """Return the places of the messages that are not captured, those that follow each other as one.
 
-    A dialogue may be shorter than it was, after a compaction or a step back; what is read again
-    then is kept once.
+    After a compaction or a step back, something new may stand before what is captured. That is not
+    read again: it may have been forgotten since.
     """
-    return next((place for place, name in enumerate(names) if name not in known), len(names))
+    captured = [place for place, name in enumerate(names) if name in known]
+    starts, ends = [0, *(place + 1 for place in captured)], [*captured, len(names)]
+    return [range(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
 
 
 def _clean(messages: list[dict[str, Any]], known: Set[str]) -> list[dict[str, Any]]:
     """Return messages whose secrets are cut out, those that are captured already without text."""
-    start = max(0, find_first_new(name_messages(messages), known) - 2 * MOST_REACHED)
+    new = find_new(name_messages(messages), known)
+    start = max(0, (new[0].start if new else len(messages)) - 2 * MOST_REACHED)
     given = read_messages(messages[start:])
     cleaned, _ = clean_messages(given, bundled_capture_reader())
     return [
@@ -369,8 +373,8 @@ def _capture(waiting: Waiting, state: HookState, open_store: OpenStore) -> str:
     names = name_messages(messages)
     known = state.captured(waiting.host, waiting.session)
     known |= state.captured_by_hand(waiting.org, waiting.project, waiting.session)
-    since = find_first_new(names, known)
-    if since == len(messages):
+    new = find_new(names, known)
+    if not new:
         return "nothing new"
     patterns = find_patterns(Path(waiting.folder))
     told = [
@@ -379,10 +383,13 @@ def _capture(waiting: Waiting, state: HookState, open_store: OpenStore) -> str:
     ]
     scope = {"org": waiting.org, "project": waiting.project, "agent": waiting.host}
     with open_store(user=getpass.getuser(), **scope) as memory:
-        report = memory.capture(told, session=waiting.session, source=waiting.host, since=since)
+        capture = partial(memory.capture, session=waiting.session, source=waiting.host)
+        reports = [capture(told[: each.stop], since=each.start) for each in new]
     state.note_captured(waiting.host, waiting.session, names)
-    redacted = f", {report.redactions} secrets cut out" if report.redactions else ""
-    return f"captured {len(report.kept)} of {len(told) - since} messages{redacted}"
+    kept = sum(len(each.kept) for each in reports)
+    redactions = sum(each.redactions for each in reports)
+    redacted = f", {redactions} secrets cut out" if redactions else ""
+    return f"captured {kept} of {sum(map(len, new))} messages{redacted}"
 
 
 Job = Callable[[], object]

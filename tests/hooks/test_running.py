@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -403,7 +404,7 @@ def say(send, capture, folder):
     def say(*messages, session="s1"):
         sent = [
             {
-                "info": {"role": "user", "time": {"created": START + 1_000 * second}},
+                "info": {"role": "user"} | ({} if second is None else _created(second)),
                 "parts": [{"type": "text", "text": text}],
             }
             for second, text in messages
@@ -414,7 +415,8 @@ def say(send, capture, folder):
     return say
 
 
-START = 1_764_072_000_000
+def _created(second):
+    return {"time": {"created": 1_764_072_000_000 + 1_000 * second}}
 
 
 def test_after_a_compaction_what_is_new_is_captured_and_nothing_twice(say, project):
@@ -429,6 +431,28 @@ def test_what_was_forgotten_stays_so_when_something_new_stands_before_it(say, pr
     project.forget(project.list()[0].id, purge=True)
     say((0, "hello"), (1, "Use tabs"), (2, "bye"), (3, TABS))
     assert [each.text for each in project.list()] == [TABS]
+
+
+def test_what_was_forgotten_stays_so_when_a_step_back_is_undone(say, project):
+    say((1, "Use tabs"), (2, "bye"))
+    project.forget(project.list()[0].id, purge=True)
+    say((2, "bye"), (3, "hello"))
+    say((1, "Use tabs"), (2, "bye"), (3, "hello"))
+    assert project.count() == 0
+
+
+def test_what_is_said_after_a_transcript_without_moments_became_shorter_is_captured(say, project):
+    say((None, "hello"), (None, "bye"), (None, "hm"))
+    say((None, "hello"))
+    say((None, "hello"), (None, TABS))
+    assert [each.text for each in project.list()] == [TABS]
+
+
+def test_what_several_note_at_once_is_all_noted(state):
+    names = [f"m{number}" for number in range(20)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda name: state.note_recalled("codex", "s1", [name]), names))
+    assert state.recalled("codex", "s1") == set(names)
 
 
 def test_a_transcript_with_an_odd_line_is_captured_all_the_same(

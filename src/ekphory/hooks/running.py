@@ -28,7 +28,7 @@ from typing import Any
 from ekphory.capture import clean_messages, read_messages, redact
 from ekphory.errors import StoreError
 from ekphory.hooks.hosts import EventName, HookPayload, Host, format_reply, read_payload
-from ekphory.hooks.state import HookEvent, HookState, Waiting
+from ekphory.hooks.state import PLACE, HookEvent, HookState, Waiting
 from ekphory.hooks.transcripts import read_lines, read_transcript
 from ekphory.memory import Memory
 from ekphory.models.captures import MOST_REACHED, bundled_capture_reader
@@ -309,7 +309,7 @@ def name_messages(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     seen: Counter[str] = Counter()
     names = []
     for place, each in enumerate(messages):
-        name = f"{each['role']} {each['at']}" if "at" in each else f"#{place}"
+        name = f"{each['role']} {each['at']}" if "at" in each else f"{PLACE}{place}"
         names.append(f"{name} {seen[name]}" if seen[name] else name)
         seen[name] += 1
     return names
@@ -375,6 +375,7 @@ def _capture(waiting: Waiting, state: HookState, open_store: OpenStore) -> str:
     known |= state.captured_by_hand(waiting.org, waiting.project, waiting.session)
     new = find_new(names, known)
     if not new:
+        state.note_captured(waiting.host, waiting.session, names)  # there may be fewer than before
         return "nothing new"
     patterns = find_patterns(Path(waiting.folder))
     told = [

@@ -23,6 +23,12 @@ STATE_FILE = "hooks.sqlite3"
 _BUSY_SECONDS = 1.0
 _KEPT_EVENTS = 1_000
 _TABLES = files(__package__).joinpath("state.sql").read_text("utf-8")
+PLACE = "#"
+"""How the name of a message begins that no moment is told of: by its place."""
+
+
+def _names_in(column: str) -> str:
+    return f"SELECT {column} FROM sessions WHERE host = ? AND session = ?"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +91,19 @@ class HookState:
 
     def note_recalled(self, host: str, session: str, ids: Sequence[str]) -> None:
         """Add ids to those that a session was shown."""
-        self._write_names("recalled", host, session, self.recalled(host, session) | set(ids))
+        self._add_names("recalled", host, session, ids)
 
     def captured(self, host: str, session: str) -> set[str]:
         """Return what names the messages of a session that are captured."""
         return self._read_names("captured", host, session)
 
     def note_captured(self, host: str, session: str, names: Iterable[str]) -> None:
-        """Note which messages of a session are captured, in the place of what was noted."""
-        self._write_names("captured", host, session, names)
+        """Add messages to those of a session that are captured.
+
+        A place names what stands there now; what has a moment stays known, whatever a compaction
+        or a step back takes out.
+        """
+        self._add_names("captured", host, session, names, replaced=PLACE)
 
     def captured_by_hand(self, org: str | None, project: str, session: str) -> set[str]:
         """Return what names the messages of a session that somebody captured into a project."""
@@ -111,19 +121,27 @@ class HookState:
         )
 
     def _read_names(self, column: str, host: str, session: str) -> set[str]:
-        query = f"SELECT {column} FROM sessions WHERE host = ? AND session = ?"  # noqa: S608
-        return self._read_set(query, host, session)
+        return self._read_set(_names_in(column), host, session)
 
     def _read_set(self, query: str, *values: str) -> set[str]:
         rows = self._read(query, values)
         return set(json.loads(rows[0][0])) if rows else set()
 
-    def _write_names(self, column: str, host: str, session: str, names: Iterable[str]) -> None:
-        self._write(
-            f"INSERT INTO sessions (host, session, {column}) VALUES (?, ?, ?) "  # noqa: S608
-            f"ON CONFLICT DO UPDATE SET {column} = excluded.{column}",
-            (host, session, json.dumps(sorted(names))),
-        )
+    def _add_names(
+        self, column: str, host: str, session: str, names: Iterable[str], *, replaced: str = ""
+    ) -> None:
+        """Add names, in the place of those that begin with `replaced`."""
+        with self._open() as connection:
+            # Another process may add some too.
+            connection.execute("BEGIN IMMEDIATE")
+            rows = connection.execute(_names_in(column), (host, session)).fetchall()
+            known = json.loads(rows[0][0]) if rows else []
+            kept = {each for each in known if not (replaced and each.startswith(replaced))}
+            connection.execute(
+                f"INSERT INTO sessions (host, session, {column}) VALUES (?, ?, ?) "  # noqa: S608
+                f"ON CONFLICT DO UPDATE SET {column} = excluded.{column}",
+                (host, session, json.dumps(sorted(kept.union(names)))),
+            )
 
     def add_waiting(self, waiting: Waiting) -> None:
         """Note durably that a session has something to be captured, in the place of what it had.
@@ -198,12 +216,12 @@ class HookState:
             return connection.execute(query, tuple(values)).fetchall()
 
     def _write(self, query: str, values: Sequence[object] = ()) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._open() as connection:
             connection.execute(query, tuple(values))
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS)) as connection:
                 self._path.chmod(0o600)

@@ -274,6 +274,22 @@ def test_what_is_said_while_paused_is_not_captured_later(end_turn, capture, stat
     assert project.count() == 0
 
 
+def test_what_is_said_in_a_pause_is_not_captured_when_its_turn_ends_after_it(
+    end_turn, send, capture, folder, state, project, transcript
+):
+    state.pause(datetime.now(UTC) + timedelta(hours=1))
+    said = datetime.now(UTC)
+    state.pause(None)
+    write_lines(transcript, [{**CLAUDE_LINES[0], "timestamp": said.isoformat()}])
+    end_turn()
+    created = {"created": 1_000 * said.timestamp()}
+    part = {"type": "text", "text": "Use tabs"}
+    send([{"info": {"role": "user", "time": created}, "parts": [part]}], folder=folder)
+    assert b"Use tabs" not in (state.lock.parent / "hooks.sqlite3").read_bytes()
+    capture()
+    assert project.count() == 0
+
+
 def test_what_is_said_in_a_folder_that_is_left_out_is_not_captured_elsewhere(
     send, capture, folder, project, tmp_path
 ):

@@ -267,7 +267,8 @@ class HookRun:
         messages = None
         if given.messages is not None:
             known = self.state.captured(self.host.name, given.session)
-            messages = _clean(list(read_lines(given.messages)), known)
+            messages = _without_paused(list(read_lines(given.messages)), self.state)
+            messages = _clean(messages, known)
         elif given.transcript is None or not given.transcript.is_file():
             return "no transcript"
         self.state.add_waiting(
@@ -326,6 +327,22 @@ def find_new(names: Sequence[str], known: Set[str]) -> list[range]:
     return [range(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
 
 
+def _without_paused(messages: list[dict[str, Any]], state: HookState) -> list[dict[str, Any]]:
+    """Return messages, those without text that were said while hooks were paused.
+
+    No hook may have run meanwhile: a turn is interrupted, or ends after the pause.
+    """
+    pauses = state.pauses()
+    return [{**each, "content": ""} if _is_within(each, pauses) else each for each in messages]
+
+
+def _is_within(message: Mapping[str, Any], spans: Sequence[tuple[datetime, datetime]]) -> bool:
+    if not spans or "at" not in message:
+        return False
+    at = datetime.fromisoformat(message["at"])
+    return any(start <= at <= end for start, end in spans)
+
+
 def _clean(messages: list[dict[str, Any]], known: Set[str]) -> list[dict[str, Any]]:
     """Return messages whose secrets are cut out, those that are captured already without text."""
     new = find_new(name_messages(messages), known)
@@ -369,7 +386,7 @@ def _capture(waiting: Waiting, state: HookState, open_store: OpenStore) -> str:
         path = Path(waiting.transcript or "")
         if not path.is_file():
             return "the transcript is gone"
-        messages = read_transcript(path)
+        messages = _without_paused(read_transcript(path), state)
     names = name_messages(messages)
     known = state.captured(waiting.host, waiting.session)
     known |= state.captured_by_hand(waiting.org, waiting.project, waiting.session)

@@ -196,6 +196,10 @@ class HookState:
 
     def pause(self, until: datetime | None) -> None:
         """Let hooks do nothing until a moment; None lets them go on."""
+        now = datetime.now(UTC).isoformat()
+        self._write("UPDATE pauses SET until = ? WHERE until > ?", (now, now))
+        if until is not None:
+            self._write("INSERT INTO pauses VALUES (?, ?)", (now, until.isoformat()))
         if until is None:
             self._write("DELETE FROM settings WHERE name = 'paused_until'")
         else:
@@ -208,6 +212,11 @@ class HookState:
         rows = self._read("SELECT value FROM settings WHERE name = 'paused_until'")
         until = datetime.fromisoformat(rows[0][0]) if rows else None
         return until if until is not None and until > datetime.now(UTC) else None
+
+    def pauses(self) -> list[tuple[datetime, datetime]]:
+        """Return when hooks were paused, and until when."""
+        rows = self._read("SELECT start, until FROM pauses")
+        return [(datetime.fromisoformat(start), datetime.fromisoformat(end)) for start, end in rows]
 
     def _read(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         if not self._path.is_file():

@@ -6,7 +6,7 @@ import pytest
 from tests.hooks.payloads import CLAUDE_LINES, prompt_payload, write_lines
 
 from ekphory import resident
-from ekphory.hooks.state import HookState
+from ekphory.hooks.state import HookState, Waiting
 
 SAID = [
     {"role": "user", "content": "hi there"},
@@ -121,6 +121,21 @@ def test_a_session_is_forgotten_whole(ekphory):
     forgotten = ekphory.json("forget", "--session", "s1", "--purge", "--yes")
     assert forgotten == {"forgotten": 2, "purged": True}
     assert "three" in ekphory.run("list").stdout
+
+
+def test_what_waits_of_a_session_is_forgotten_with_it(ekphory, tmp_path):
+    ekphory.run("add", "one", "--session", "s1")
+    said = [{"role": "user", "content": "I'm allergic to hazelnuts, please never suggest any"}]
+    state = HookState(ekphory.store)
+    waiting = Waiting(0, "opencode", "s1", None, "app", str(tmp_path), None, said)
+    state.add_waiting(waiting)
+    ekphory.run("forget", "--session", "s1", "--project", "other", "--yes")
+    assert len(state.waiting()) == 1
+    ekphory.run("forget", "--session", "s1", "--purge", "--yes")
+    assert b"hazelnuts" not in (ekphory.store / "hooks.sqlite3").read_bytes()
+    state.add_waiting(waiting)
+    ekphory.run("hook", "catch-up")
+    assert "hazelnuts" not in ekphory.run("list").stdout
 
 
 @pytest.mark.parametrize(

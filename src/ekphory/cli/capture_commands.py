@@ -98,7 +98,7 @@ def _note_captured(where: StoreOptions, messages: Sequence[dict[str, Any]]) -> N
     settings = settings_for(where)
     if settings.session is not None:
         scope = settings.org, settings.project or DEFAULT_NAME, settings.session
-        _find_state(where).note_captured_by_hand(*scope, name_messages(messages))
+        find_hook_state(where).note_captured_by_hand(*scope, name_messages(messages))
 
 
 def _read_messages(file: Path) -> list[dict[str, Any]]:
@@ -222,7 +222,7 @@ def show_hooks(
     Args:
         host ([HOST]): Only this tool.
     """
-    state = _find_state(where)
+    state = find_hook_state(where)
     asked = hosts.HOST_NAMES if host is None else (hosts.find_host(host).name,)
     if file.scope == "project":
         asked = tuple(name for name in asked if hosts.find_host(name).local_file is not None)
@@ -262,7 +262,7 @@ def pause_hooks(where: StoreOptions, output: OutputOptions, span: str | None = N
     from ekphory.hooks.running import capture_waiting
 
     until = datetime.now(UTC) + (timedelta(days=36_500) if span is None else _read_span(span))
-    state = _find_state(where)
+    state = find_hook_state(where)
     # What was noted before is kept first: later it could not be told from what is said meanwhile.
     capture_waiting(state, _opener(where))
     state.pause(until)
@@ -273,7 +273,7 @@ def pause_hooks(where: StoreOptions, output: OutputOptions, span: str | None = N
 @command
 def resume_hooks(where: StoreOptions, output: OutputOptions) -> None:
     """Let the hooks go on."""
-    _find_state(where).pause(None)
+    find_hook_state(where).pause(None)
     print_result(output, {"paused_until": None}, "The hooks go on.")
 
 
@@ -298,7 +298,7 @@ def run_hook(
         remedy = f"Choose one of {', '.join(hosts.EVENTS)}"
         raise InvalidInput("event", event, "no such event", remedy)
     settings, tool = settings_for(where), hosts.find_host(host)
-    state, open_store = _find_state(where), _opener(where)
+    state, open_store = find_hook_state(where), _opener(where)
     run = HookRun(tool, name, state, open_store, project=settings.project, org=settings.org)
     if reply := run.reply(sys.stdin.read()):
         sys.stdout.write(reply + "\n")
@@ -311,7 +311,7 @@ def capture_noted(where: StoreOptions, output: OutputOptions) -> None:
     """Capture now what hooks have noted and no other process has captured."""
     from ekphory.hooks.running import capture_waiting
 
-    done, state, open_store = 0, _find_state(where), _opener(where)
+    done, state, open_store = 0, find_hook_state(where), _opener(where)
     while captured := capture_waiting(state, open_store):
         done += captured
     print_result(output, {"sessions": done}, f"{done:,} sessions captured.")
@@ -344,7 +344,8 @@ def _opener(where: StoreOptions) -> OpenStore:
     return partial(Memory, _absolute_store(where), **models)
 
 
-def _find_state(where: StoreOptions) -> HookState:
+def find_hook_state(where: StoreOptions) -> HookState:
+    """Return what the hooks of a store have done."""
     from ekphory.hooks.state import HookState
 
     store = _absolute_store(where)

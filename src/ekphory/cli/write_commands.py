@@ -9,6 +9,7 @@ from typing import cast
 
 import typer
 
+from ekphory.cli.capture_commands import find_hook_state
 from ekphory.cli.command import command, message_console, print_result, step_bar
 from ekphory.cli.options import (
     MemoryId,
@@ -17,6 +18,7 @@ from ekphory.cli.options import (
     open_existing,
     open_for_writing,
     read_metadata,
+    settings_for,
 )
 from ekphory.cli.output import (
     describe_mistakes,
@@ -155,18 +157,31 @@ def forget(
         yes (--yes -y): Do not ask.
     """
     condition: str | Filter | None = filter
-    if memory_id is None and filter is None and where.session is not None:
+    is_session = memory_id is None and filter is None and where.session is not None
+    if is_session:
         condition = EVERYTHING
     with open_existing(where) as memory:
         several = condition is not None and memory_id is None
         affected = memory.count(filter=condition) if several else 1
         if affected > 1 and not yes:
             _confirm(affected)
+        if is_session:
+            _leave_out_waiting(where)
         forgotten = memory.forget(memory_id, filter=condition, purge=purge)
     noun, whose = ("memory", "its") if forgotten == 1 else ("memories", "their")
     trace = f", and {whose} text is wiped from the disk" if purge else ""
     shown = f"{forgotten:,} {noun} forgotten{trace}."
     print_result(output, {"forgotten": forgotten, "purged": purge}, shown)
+
+
+def _leave_out_waiting(where: StoreOptions) -> None:
+    """Let what hooks have noted of a session not be captured after it is forgotten."""
+    from ekphory.hooks.running import leave_out_waiting
+
+    settings, state = settings_for(where), find_hook_state(where)
+    leave_out_waiting(
+        state, org=settings.org, project=settings.project, session=settings.session or ""
+    )
 
 
 def _confirm(affected: int) -> None:

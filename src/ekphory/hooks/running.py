@@ -380,13 +380,34 @@ def capture_waiting(state: HookState, open_store: OpenStore) -> int:
     return done
 
 
+def leave_out_waiting(
+    state: HookState, *, org: str | None, project: str | None, session: str
+) -> None:
+    """Note that what waits of a session is not to be captured, and wipe it.
+
+    None leaves the organisation, or the project, open.
+    """
+    for each in state.waiting():
+        is_meant = org in (None, each.org or DEFAULT_NAME) and project in (None, each.project)
+        if each.session == session and is_meant:
+            messages = _messages_of(each)
+            state.note_captured(each.host, session, name_messages(messages or ()))
+            state.drop_waiting(each.id)
+
+
+def _messages_of(waiting: Waiting) -> list[dict[str, Any]] | None:
+    """Return the messages that wait; None where their transcript is gone."""
+    path = Path(waiting.transcript or "")
+    if waiting.messages is None and path.is_file():
+        return read_transcript(path)
+    return waiting.messages
+
+
 def _capture(waiting: Waiting, state: HookState, open_store: OpenStore) -> str:
-    messages = waiting.messages
+    messages = _messages_of(waiting)
     if messages is None:
-        path = Path(waiting.transcript or "")
-        if not path.is_file():
-            return "the transcript is gone"
-        messages = _without_paused(read_transcript(path), state)
+        return "the transcript is gone"
+    messages = _without_paused(messages, state)
     names = name_messages(messages)
     known = state.captured(waiting.host, waiting.session)
     known |= state.captured_by_hand(waiting.org, waiting.project, waiting.session)

@@ -107,7 +107,9 @@ class Player(threading.Thread):
             session = f"p{self._number}-{len(self.transcripts)}"
             path = self.transcripts[session] = self._home.path / f"{session}.jsonl"
             path.touch()
-            began = datetime(2026, 1, 5, tzinfo=UTC) + timedelta(days=len(self.transcripts))
+            # No two begin at one moment: the later one would be taken for a copy of the other.
+            after = timedelta(days=len(self.transcripts), seconds=self._number)
+            began = datetime(2026, 1, 5, tzinfo=UTC) + after
             lines = transcript_lines(
                 written.lines, session=session, folder=self._home.folder, began=began
             )

@@ -449,6 +449,15 @@ def test_what_was_forgotten_stays_so_when_something_new_stands_before_it(say, pr
     assert [each.text for each in project.list()] == [TABS]
 
 
+def test_what_a_session_copies_from_the_one_that_it_resumes_is_captured_once(say, project):
+    say((1, "Use tabs"), (2, "bye"))
+    say((1, "Use tabs"), (2, "bye"), (3, TABS), session="s2")
+    assert [(each.text, each.session) for each in project.list()] == [
+        (TABS, "s2"),
+        ("Use tabs", "s1"),
+    ]
+
+
 def test_what_was_forgotten_stays_so_when_a_step_back_is_undone(say, project):
     say((1, "Use tabs"), (2, "bye"))
     project.forget(project.list()[0].id, purge=True)

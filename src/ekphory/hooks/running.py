@@ -266,8 +266,8 @@ class HookRun:
         """Note what is to be captured, so that a process that is killed loses nothing."""
         messages = None
         if given.messages is not None:
-            known = self.state.captured(self.host.name, given.session)
             messages = _without_paused(list(read_lines(given.messages)), self.state)
+            known = find_captured(self.state, self.host.name, given.session, messages)
             messages = _clean(messages, known)
         elif given.transcript is None or not given.transcript.is_file():
             return "no transcript"
@@ -314,6 +314,20 @@ def name_messages(messages: Sequence[Mapping[str, Any]]) -> list[str]:
         names.append(f"{name} {seen[name]}" if seen[name] else name)
         seen[name] += 1
     return names
+
+
+def find_captured(
+    state: HookState, host: str, session: str, messages: Sequence[Mapping[str, Any]]
+) -> set[str]:
+    """Return what names the messages of a session that are captured.
+
+    A session that was resumed under another id, or forked, begins with a copy of what was said
+    before; that is captured once, and may have been forgotten since.
+    """
+    known = state.captured(host, session)
+    if known or not messages or "at" not in messages[0]:
+        return known
+    return state.captured_elsewhere(host, name_messages(messages[:1])[0])
 
 
 def find_new(names: Sequence[str], known: Set[str]) -> list[range]:
@@ -409,7 +423,7 @@ def _capture(waiting: Waiting, state: HookState, open_store: OpenStore) -> str:
         return "the transcript is gone"
     messages = _without_paused(messages, state)
     names = name_messages(messages)
-    known = state.captured(waiting.host, waiting.session)
+    known = find_captured(state, waiting.host, waiting.session, messages)
     known |= state.captured_by_hand(waiting.org, waiting.project, waiting.session)
     new = find_new(names, known)
     if not new:

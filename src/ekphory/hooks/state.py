@@ -97,6 +97,14 @@ class HookState:
         """Return what names the messages of a session that are captured."""
         return self._read_names("captured", host, session)
 
+    def captured_elsewhere(self, host: str, name: str) -> set[str]:
+        """Return what names the captured messages of the sessions that have one of a name."""
+        rows = self._read(
+            "SELECT captured FROM sessions WHERE host = ? AND instr(captured, ?)",
+            (host, json.dumps(name)),
+        )
+        return {each for row in rows for each in json.loads(row[0])}
+
     def note_captured(self, host: str, session: str, names: Iterable[str]) -> None:
         """Add messages to those of a session that are captured.
 

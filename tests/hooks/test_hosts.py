@@ -57,6 +57,30 @@ def test_what_else_stands_in_the_file_is_kept(tmp_path, host):
     assert json.loads(file.read_text()) == before
 
 
+@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini-cli"])
+def test_a_hook_that_somebody_put_beside_ours_is_kept(tmp_path, host):
+    file = tmp_path / "settings.json"
+    install(host, file)
+    name = HOSTS[host].events["turn-end"]
+    theirs = {"type": "command", "command": "say done"}
+    content = json.loads(file.read_text())
+    content["hooks"][name][0]["hooks"].append(theirs)
+    file.write_text(json.dumps(content))
+    install(host, file)
+    assert theirs in json.loads(file.read_text())["hooks"][name][0]["hooks"]
+    apply_change(plan_uninstall(HOSTS[host], file))
+    assert json.loads(file.read_text())["hooks"] == {name: [{"hooks": [theirs]}]}
+
+
+def test_hooks_of_somebody_elses_form_are_kept(tmp_path):
+    file = tmp_path / "settings.json"
+    before = {"hooks": {"Stop": [{"hooks": None}, {"hooks": [{"command": "a", "args": None}]}, 1]}}
+    file.write_text(json.dumps(before))
+    install("claude-code", file)
+    apply_change(plan_uninstall(HOSTS["claude-code"], file))
+    assert json.loads(file.read_text()) == before
+
+
 def test_claude_code_gets_a_list_of_words_and_no_shell(tmp_path):
     install("claude-code", tmp_path / "settings.json")
     hooks = json.loads((tmp_path / "settings.json").read_text())["hooks"]

@@ -256,29 +256,41 @@ def _format(content: Mapping[str, Any]) -> str:
 
 
 def _has_ours(hooks: Mapping[str, Any]) -> bool:
-    return any(_is_ours(each) for entries in hooks.values() for each in entries)
+    return any(_rest_of(each) != [each] for entries in hooks.values() for each in entries)
 
 
 def _without_ours(hooks: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: [e for e in entries if not _is_ours(e)] for name, entries in hooks.items()}
+    kept = {
+        name: [rest for entry in entries for rest in _rest_of(entry)]
+        for name, entries in hooks.items()
+    }
     return {name: entries for name, entries in kept.items() if entries or not hooks[name]}
 
 
-def _is_ours(entry: object) -> bool:
-    """Return whether an entry runs `ekphory hook run`, wherever ekphory lies."""
-    if not isinstance(entry, Mapping):
+def _rest_of(entry: object) -> list[object]:
+    """Return an entry without our hooks, for somebody may have put one beside them; else none."""
+    if _is_ours(entry):
+        return []
+    inner = entry.get("hooks") if isinstance(entry, Mapping) else None
+    if not isinstance(entry, Mapping) or not isinstance(inner, list):
+        return [entry]
+    rest = [each for each in inner if not _is_ours(each)]
+    if len(rest) == len(inner):
+        return [entry]
+    return [{**entry, "hooks": rest}] if rest else []
+
+
+def _is_ours(hook: object) -> bool:
+    """Return whether a hook runs `ekphory hook run`, wherever ekphory lies."""
+    if not isinstance(hook, Mapping):
         return False
-    told = [entry, *(each for each in entry.get("hooks", ()) if isinstance(each, Mapping))]
-    for each in told:
-        command = str(each.get("command", ""))
-        try:
-            words = shlex.split(command)
-        except ValueError:  # somebody else's, for another shell
-            words = command.split()
-        words += map(str, each.get("args", ()))
-        if "ekphory" in " ".join(words) and words.count("run") and _MARK in words:
-            return True
-    return False
+    command, arguments = str(hook.get("command", "")), hook.get("args")
+    try:
+        words = shlex.split(command)
+    except ValueError:  # somebody else's, for another shell
+        words = command.split()
+    words += map(str, arguments if isinstance(arguments, list) else ())
+    return "ekphory" in " ".join(words) and words.count("run") > 0 and _MARK in words
 
 
 # Payloads and replies.

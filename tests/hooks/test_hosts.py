@@ -120,12 +120,28 @@ def test_openclaw_gets_what_names_the_plugin(tmp_path):
     assert list(file.parent.iterdir()) == []
 
 
-def test_a_file_that_the_tool_cannot_read_is_left_and_named(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"{not json", "is no JSON"),
+        (b'{"limit": NaN}', "NaN is no number"),
+        (b'{"env": {"A": "1", "A": "2"}}', "'A' stands in one object twice"),
+        (b'{"name": "\xff"}', "is no UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_read_or_kept_whole_is_left_and_named(tmp_path, content, named):
     file = tmp_path / "settings.json"
-    file.write_text("{not json")
-    with pytest.raises(InvalidInput, match="is no JSON"):
+    file.write_bytes(content)
+    with pytest.raises(InvalidInput, match=named):
         plan_install(HOSTS["claude-code"], file, options=[], command=COMMAND)
-    assert file.read_text() == "{not json"
+    assert file.read_bytes() == content
+
+
+def test_half_of_a_surrogate_pair_is_kept(tmp_path):
+    file = tmp_path / "settings.json"
+    file.write_text(r'{"sign": "\ud83d"}')
+    install("claude-code", file)
+    assert r'"sign": "\ud83d"' in file.read_text()
 
 
 def test_for_one_project_the_untracked_file_is_written_or_none(tmp_path):

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -25,6 +27,7 @@ EVENTS: tuple[EventName, ...] = get_args(EventName)
 HostName = Literal["claude-code", "codex", "gemini-cli", "cursor", "opencode", "openclaw"]
 HOST_NAMES: tuple[HostName, ...] = get_args(HostName)
 _MARK = "hook"
+_REMEDY = "Mend the file, or move it away"
 _SECONDS: Mapping[EventName, int] = {**dict.fromkeys(EVENTS, 10), "session-end": 3}
 
 
@@ -235,24 +238,39 @@ def _read(file: Path) -> str | None:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
+    except UnicodeDecodeError as error:
+        raise InvalidInput("file", str(file), "is no UTF-8", _REMEDY) from error
 
 
 def _parse(file: Path, text: str | None) -> dict[str, Any]:
     if text is None or not text.strip():
         return {}
-    remedy = "Mend the file, or move it away"
     try:
-        content = json.loads(text)
+        content = json.loads(text, object_pairs_hook=_make_object, parse_constant=_refuse)
     except ValueError as error:
-        raise InvalidInput("file", str(file), f"is no JSON ({error})", remedy) from error
+        raise InvalidInput("file", str(file), f"is no JSON ({error})", _REMEDY) from error
     hooks = content.get("hooks", {}) if isinstance(content, dict) else None
     if not isinstance(hooks, dict) or not all(isinstance(each, list) for each in hooks.values()):
-        raise InvalidInput("file", str(file), "has hooks of another form", remedy)
+        raise InvalidInput("file", str(file), "has hooks of another form", _REMEDY)
     return dict(content)
 
 
+def _make_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"{twice!r} stands in one object twice")  # one of them would be lost
+    return made
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
 def _format(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    # Half of a surrogate pair stays the escape that it was: UTF-8 cannot carry it.
+    return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def _has_ours(hooks: Mapping[str, Any]) -> bool:

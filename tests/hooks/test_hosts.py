@@ -164,6 +164,9 @@ def test_a_link_to_a_file_that_is_kept_elsewhere_stays_one(tmp_path):
     install("claude-code", link)
     assert link.is_symlink()
     assert "UserPromptSubmit" in kept.read_text()
+    apply_change(plan_uninstall(HOSTS["claude-code"], link))
+    assert link.is_symlink()
+    assert json.loads(kept.read_text()) == {}
 
 
 def test_an_unknown_tool_is_named():

@@ -180,7 +180,8 @@ def plan_uninstall(host: Host, file: Path) -> HookChange:
     rest = {name: value for name, value in content.items() if name != "hooks"}
     if hooks:
         rest["hooks"] = hooks
-    return HookChange(host.name, file, before, _format(rest) if rest else None)
+    is_kept = rest or file.is_symlink()  # a link stays one
+    return HookChange(host.name, file, before, _format(rest) if is_kept else None)
 
 
 def is_installed(host: Host, file: Path) -> bool:

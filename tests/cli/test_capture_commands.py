@@ -85,6 +85,15 @@ def test_hooks_are_installed_shown_and_removed(ekphory, tmp_path):
     assert told["hosts"][0]["installed"] is False
 
 
+def test_a_configuration_that_cannot_be_read_hides_no_other_tool(ekphory, tmp_path):
+    (tmp_path / "settings.json").write_text("{} // a comment")
+    told = ekphory.json("hook", "status", "--config-dir", str(tmp_path))
+    installed = {each["host"]: each["installed"] for each in told["hosts"]}
+    assert (installed["gemini-cli"], installed["codex"]) == (None, False)
+    shown = ekphory.run("hook", "status", "gemini-cli", "--config-dir", str(tmp_path)).stdout
+    assert "cannot be read" in shown
+
+
 def test_a_hook_recalls_for_a_prompt(ekphory, tmp_path):
     folder = tmp_path / "app"
     folder.mkdir()

@@ -226,8 +226,8 @@ def show_hooks(
     asked = hosts.HOST_NAMES if host is None else (hosts.find_host(host).name,)
     if file.scope == "project":
         asked = tuple(name for name in asked if hosts.find_host(name).local_file is not None)
-    found = [
-        {"host": name, "installed": hosts.is_installed(tool, place), "file": str(place)}
+    found: list[dict[str, Any]] = [
+        {"host": name, "installed": _find_installed(tool, place), "file": str(place)}
         for name in asked
         for tool, place in [_find_place(name, file)]
     ]
@@ -239,7 +239,8 @@ def show_hooks(
         return
     table = make_table("Hooks", *map(_column, ("tool", "installed", "file")))
     for each in found:
-        table.add_row(str(each["host"]), "yes" if each["installed"] else "no", str(each["file"]))
+        shown = {True: "yes", False: "no", None: "cannot be read"}[each["installed"]]
+        table.add_row(each["host"], shown, each["file"])
     result_console().print(table)
     done = make_table("What they did last", *map(_column, ("at", "tool", "event", "ms", "what")))
     for event in events:
@@ -250,6 +251,14 @@ def show_hooks(
         message_console().print(f"Paused until {paused:%Y-%m-%d %H:%M} UTC.")
     if failures:
         message_console().print(f"Failed last, {failures[0].at}: {failures[0].failure}")
+
+
+def _find_installed(host: hosts.Host, file: Path) -> bool | None:
+    """Return whether our hooks stand in a host's file; None where it cannot be read."""
+    try:
+        return hosts.is_installed(host, file)
+    except (InvalidInput, OSError):
+        return None
 
 
 @command

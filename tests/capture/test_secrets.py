@@ -64,6 +64,12 @@ def test_a_rule_leaves_what_is_none(rule, text):
         ("api_key: 8f14e45fceea167a5a36dedd4bea2543", "8f14e45fceea167a5a36dedd4bea2543"),
         ("the router's password is hedgehog-Lamp-91.", "hedgehog-Lamp-91"),
         ("card 4111 1111 1111 1111, valid till 04/29", "4111 1111 1111 1111"),
+        ("POSTGRES_PASSWORD=hunter2 docker compose up", "hunter2"),
+        (r"{\"password\": \"hunter2\"}", "hunter2\\"),
+        (
+            '"SecretAccessKey": "EqV8ib8HDy88YtDtXbiufMdI8X2Y4rUmer+BH3M1"',
+            "EqV8ib8HDy88YtDtXbiufMdI8X2Y4rUmer+BH3M1",
+        ),
         ("send it to GB82 WEST 1234 5698 7654 32", "GB82 WEST 1234 5698 7654 32"),
     ],
 )

@@ -131,6 +131,15 @@ def test_a_prompt_is_told_what_the_project_knows(ask, state):
 
 
 @pytest.mark.usefixtures("deploying")
+def test_a_prompt_is_recorded_without_its_secrets(ask, tmp_path, monkeypatch):
+    monkeypatch.setenv("EKPHORY_RECORD_SEARCHES", "10")
+    assert ask("where is the deploy script? the staging password is hedgehog-Lamp-91") != ""
+    (records,) = tmp_path.rglob("searches.sqlite3")
+    assert b"deploy script" in records.read_bytes()
+    assert b"hedgehog" not in records.read_bytes()
+
+
+@pytest.mark.usefixtures("deploying")
 def test_what_the_reranker_finds_irrelevant_is_not_told(ask, state):
     for prompt, did in [
         ("Where is the deploy script?", "recalled 1 of 1"),

@@ -25,7 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ekphory.capture import clean_messages, read_messages, redact
+from ekphory.capture import clean_messages, clean_text, read_messages, redact
+from ekphory.config import read_recorded
 from ekphory.errors import StoreError
 from ekphory.hooks.hosts import EventName, HookPayload, Host, format_reply, read_payload
 from ekphory.hooks.state import PLACE, HookEvent, HookState, Waiting
@@ -222,6 +223,8 @@ class HookRun:
         asked = given.prompt[:_LONGEST_PROMPT].strip()
         if not asked:
             return "nothing was asked", ""
+        if read_recorded():
+            asked = clean_text(asked)  # it is written into a file
         known = self.state.recalled(self.host.name, given.session)
         found = []
         of_the_user = {"project": DEFAULT_NAME, "user": getpass.getuser()}

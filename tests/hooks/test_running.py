@@ -467,6 +467,12 @@ def test_what_a_session_copies_from_the_one_that_it_resumes_is_captured_once(say
     ]
 
 
+def test_what_two_sessions_say_at_one_moment_is_captured_of_both(say, project):
+    say((1, "Use tabs"), (2, "bye"))
+    say((1, TABS), (3, "bye"), session="s2")
+    assert sorted(each.text for each in project.list()) == ["Use tabs", TABS]
+
+
 def test_what_was_forgotten_stays_so_when_a_step_back_is_undone(say, project):
     say((1, "Use tabs"), (2, "bye"))
     project.forget(project.list()[0].id, purge=True)

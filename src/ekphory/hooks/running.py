@@ -46,6 +46,8 @@ MOST_TOKENS = 600
 MOST_RECALLED = 6
 _LONGEST_PROMPT = 2_000
 """Characters of a prompt that are searched for; what is pasted behind it is not a question."""
+_LEAST_COPIED = 2
+"""Messages that two sessions have in common if one is a copy; a single moment may be a chance."""
 IGNORE_FILE = ".ekphoryignore"
 _GIT_SECONDS = 1.0
 OpenStore = Callable[..., Memory]
@@ -328,9 +330,10 @@ def find_captured(
     before; that is captured once, and may have been forgotten since.
     """
     known = state.captured(host, session)
-    if known or not messages or "at" not in messages[0]:
+    first = messages[:_LEAST_COPIED]
+    if known or len(first) < _LEAST_COPIED or not all("at" in each for each in first):
         return known
-    return state.captured_elsewhere(host, name_messages(messages[:1])[0])
+    return state.captured_elsewhere(host, name_messages(first))
 
 
 def find_new(names: Sequence[str], known: Set[str]) -> list[range]:

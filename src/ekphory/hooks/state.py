@@ -97,11 +97,12 @@ class HookState:
         """Return what names the messages of a session that are captured."""
         return self._read_names("captured", host, session)
 
-    def captured_elsewhere(self, host: str, name: str) -> set[str]:
-        """Return what names the captured messages of the sessions that have one of a name."""
+    def captured_elsewhere(self, host: str, names: Sequence[str]) -> set[str]:
+        """Return what names the captured messages of the sessions that have all of some names."""
+        conditions = " AND instr(captured, ?)" * len(names)
         rows = self._read(
-            "SELECT captured FROM sessions WHERE host = ? AND instr(captured, ?)",
-            (host, json.dumps(name)),
+            f"SELECT captured FROM sessions WHERE host = ?{conditions}",  # noqa: S608
+            (host, *map(json.dumps, names)),
         )
         return {each for row in rows for each in json.loads(row[0])}
 

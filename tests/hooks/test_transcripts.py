@@ -54,6 +54,18 @@ def test_a_damaged_line_is_passed_over(tmp_path):
     assert told(read_transcript(path)) == [("user", "here")]
 
 
+def test_a_line_that_is_nested_too_deep_is_passed_over(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text("[" * 200_000 + "\n" + json.dumps({"role": "user", "content": "here"}) + "\n")
+    assert told(read_transcript(path)) == [("user", "here")]
+
+
+def test_a_mark_of_the_byte_order_hides_no_message(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps({"role": "user", "content": "here"}), encoding="utf-8-sig")
+    assert told(read_transcript(path)) == [("user", "here")]
+
+
 def test_what_a_tool_printed_is_cut():
     (message,) = read_lines([{"role": "tool", "content": "x" * 10_000}])
     assert len(message["content"]) == 4_000

@@ -109,10 +109,10 @@ def _read_messages(file: Path) -> list[dict[str, Any]]:
     """
     from ekphory.hooks.transcripts import read_lines, read_transcript
 
-    text = file.read_text(encoding="utf-8", errors="replace")
+    text = file.read_text(encoding="utf-8-sig", errors="replace")
     try:
         whole = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         messages = read_transcript(file)
     else:
         lines = whole.get("messages", [whole]) if isinstance(whole, dict) else whole

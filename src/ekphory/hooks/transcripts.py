@@ -34,16 +34,16 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
     Raises:
         OSError: The file cannot be read.
     """
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
         found = [_parse(line) for line in file]
     return list(read_lines([line for line in found if isinstance(line, Mapping)]))
 
 
 def _parse(line: str) -> object:
-    """Return what a line holds; None where it is damaged, or not whole yet."""
+    """Return what a line holds; None where it is damaged, too deep, or not whole yet."""
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

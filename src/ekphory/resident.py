@@ -47,8 +47,11 @@ _DETACHED = "EK_DETACHED"
 """Set for a process that no tool waits for."""
 INHERITED_LOCK = "EK_LOCK"
 """Set for a process that holds its lock already."""
+WAITS_UNTIL = "EK_WAITS_UNTIL"
+"""Says until when a tool waits for its hook, in seconds since 1970."""
 _WRITE_SECONDS = 90.0
 PASSED_ON = (
+    WAITS_UNTIL,
     *("EKPHORY_STORE", "EKPHORY_ORG", "EKPHORY_PROJECT", "EKPHORY_AGENT", "EKPHORY_USER"),
     *("EKPHORY_SESSION", "EKPHORY_PRESET"),
     *("COLUMNS", "LINES", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"),
@@ -414,6 +417,7 @@ def _find_answer_to_hook(arguments: Sequence[str], text: str) -> dict[str, Any] 
     request = _make_request(arguments, stdin=text)
     if request is None:
         return {"alone": True}
+    request["variables"][WAITS_UNTIL] = str(time.time() + _HOOK_SECONDS)
     started = False
     while (left := until - time.monotonic()) > 0:
         try:

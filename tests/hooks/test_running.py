@@ -156,6 +156,17 @@ def test_nothing_is_told_twice_in_a_session(ask):
     assert ask(session="s2") != ""
 
 
+@pytest.mark.usefixtures("deploying")
+def test_what_is_recalled_when_the_tool_waits_no_more_is_told_with_a_later_prompt(
+    ask, state, monkeypatch
+):
+    monkeypatch.setenv("EK_WAITS_UNTIL", "1764072000.0")
+    assert ask() == ""
+    assert last(state).did == "recalled too late"
+    monkeypatch.setenv("EK_WAITS_UNTIL", "7764072000.0")
+    assert ask() != ""
+
+
 def test_what_the_session_itself_said_is_not_told(ask, project):
     project.add("The deploy script is bin/ship", session="s1")
     assert ask() == ""

@@ -34,6 +34,7 @@ from ekphory.hooks.transcripts import read_lines, read_transcript
 from ekphory.memory import Memory
 from ekphory.models.captures import MOST_REACHED, bundled_capture_reader
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
+from ekphory.resident import WAITS_UNTIL
 from ekphory.scope import DEFAULT_NAME
 from ekphory.types import Hit, is_pinned
 
@@ -254,6 +255,8 @@ class HookRun:
         shown = [hit.id for hit in block.included]
         if not shown:
             return "recalled nothing", ""
+        if time.time() > float(os.environ.get(WAITS_UNTIL, "inf")):
+            return "recalled too late", ""  # nobody reads it, so that it may be told later
         self.state.note_recalled(self.host.name, given.session, shown)
         told = format_reply(self.host, self.event, block.text)
         return f"recalled {len(shown)} of {len(best)}", told

@@ -259,6 +259,24 @@ def test_a_capture_that_fails_is_noted_and_tried_again(end_turn, capture, state)
     assert capture() == 1
 
 
+def test_a_session_is_not_forgotten_while_it_is_captured(end_turn, state, open_memory, project):
+    end_turn()
+
+    def forget():
+        with state.hold_captures():
+            project.forget(filter="session = 's1'")
+
+    with ThreadPoolExecutor(1) as thread:
+
+        def open_slowly(**scope):
+            thread.submit(forget)
+            time.sleep(0.2)
+            return open_memory(**scope)
+
+        assert capture_waiting(state, open_slowly) == 1
+    assert project.count() == 0
+
+
 @pytest.mark.parametrize("payload", ["", "not json", "[]", "{}"])
 def test_a_payload_that_cannot_be_read_is_noted_and_the_host_told_nothing(run, state, payload):
     assert run("prompt", payload) == ""

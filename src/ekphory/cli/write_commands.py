@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import cast
@@ -165,23 +167,24 @@ def forget(
         affected = memory.count(filter=condition) if several else 1
         if affected > 1 and not yes:
             _confirm(affected)
-        if is_session:
-            _leave_out_waiting(where)
-        forgotten = memory.forget(memory_id, filter=condition, purge=purge)
+        with _hold_what_waits(where) if is_session else nullcontext():
+            forgotten = memory.forget(memory_id, filter=condition, purge=purge)
     noun, whose = ("memory", "its") if forgotten == 1 else ("memories", "their")
     trace = f", and {whose} text is wiped from the disk" if purge else ""
     shown = f"{forgotten:,} {noun} forgotten{trace}."
     print_result(output, {"forgotten": forgotten, "purged": purge}, shown)
 
 
-def _leave_out_waiting(where: StoreOptions) -> None:
-    """Let what hooks have noted of a session not be captured after it is forgotten."""
+@contextmanager
+def _hold_what_waits(where: StoreOptions) -> Iterator[None]:
+    """Let what hooks have noted of a session not be captured while it is forgotten, nor after."""
     from ekphory.hooks.running import leave_out_waiting
 
     settings, state = settings_for(where), find_hook_state(where)
-    leave_out_waiting(
-        state, org=settings.org, project=settings.project, session=settings.session or ""
-    )
+    scope = {"org": settings.org, "project": settings.project}
+    with state.hold_captures():
+        leave_out_waiting(state, session=settings.session or "", **scope)
+        yield
 
 
 def _confirm(affected: int) -> None:

@@ -394,13 +394,21 @@ def capture_waiting(state: HookState, open_store: OpenStore) -> int:
         started = time.perf_counter()
         did, failure = "", None
         try:
-            did = _capture(each, state, open_store)
-            state.drop_waiting(each.id)
+            did = _capture_alone(each, state, open_store)
             done += 1
         except Exception as error:  # noqa: BLE001  noted, and tried again
             failure = _describe(error)
         _note(state, started, (each.host, "capture", each.project), did, failure)
     return done
+
+
+def _capture_alone(waiting: Waiting, state: HookState, open_store: OpenStore) -> str:
+    with state.hold_captures():
+        if not state.is_waiting(waiting.id):
+            return "captured or forgotten meanwhile"
+        did = _capture(waiting, state, open_store)
+        state.drop_waiting(waiting.id)
+    return did
 
 
 def leave_out_waiting(

@@ -16,11 +16,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import filelock
+
 from ekphory.errors import StoreError
 from ekphory.scope import DEFAULT_NAME
 
 STATE_FILE = "hooks.sqlite3"
 _BUSY_SECONDS = 1.0
+_HOLD_SECONDS = 90.0
 _KEPT_EVENTS = 1_000
 _TABLES = files(__package__).joinpath("state.sql").read_text("utf-8")
 PLACE = "#"
@@ -177,6 +180,23 @@ class HookState:
             place = (host, session, org, project, folder, transcript)
             waiting.append(Waiting(number, *place, messages=messages))
         return waiting
+
+    def is_waiting(self, number: int) -> bool:
+        """Return whether something still waits, which another process may have captured."""
+        return bool(self._read("SELECT 1 FROM waiting WHERE id = ?", (number,)))
+
+    @contextmanager
+    def hold_captures(self) -> Iterator[None]:
+        """Let no other process capture what waits, or forget what is being captured, meanwhile.
+
+        Raises:
+            TimeoutError: Another one does so for long.
+        """
+        if not self._path.is_file():
+            yield
+            return
+        with filelock.FileLock(self._path.with_suffix(".held"), _HOLD_SECONDS, mode=0o600):
+            yield
 
     def drop_waiting(self, number: int) -> None:
         """Forget what is captured now."""

@@ -391,10 +391,13 @@ def _run_hook(arguments: Sequence[str]) -> int | None:
     Returns:
         0; None where it has to be run here.
     """
+    import time
+
     text = _read_stdin()
     if os.environ.pop(_DETACHED, None):
         return None  # nobody waits
-    answer = _find_answer_to_hook(arguments, text) if is_wanted() else {"alone": True}
+    until = time.monotonic() + _HOOK_SECONDS
+    answer = _find_answer_to_hook(arguments, text, until) if is_wanted() else {"alone": True}
     if answer is not None and not answer.get("alone"):
         _write(sys.stdout, str(answer["out"]))
         return 0
@@ -403,21 +406,22 @@ def _run_hook(arguments: Sequence[str]) -> int | None:
         return 0
     if answer is None:
         return 0
-    _end_soon()
+    _end_soon(until - time.monotonic())
     return None
 
 
-def _find_answer_to_hook(arguments: Sequence[str], text: str) -> dict[str, Any] | None:
+def _find_answer_to_hook(
+    arguments: Sequence[str], text: str, until: float
+) -> dict[str, Any] | None:
     """Return the answer to a hook, which waits for the process to start, and not for long."""
     import time
 
     if not _may_be_asked(arguments) or len(text) > MOST_BYTES // 2:
         return {"alone": True}
-    until = time.monotonic() + _HOOK_SECONDS
     request = _make_request(arguments, stdin=text)
     if request is None:
         return {"alone": True}
-    request["variables"][WAITS_UNTIL] = str(time.time() + _HOOK_SECONDS)
+    request["variables"][WAITS_UNTIL] = str(time.time() + until - time.monotonic())
     started = False
     while (left := until - time.monotonic()) > 0:
         try:
@@ -449,11 +453,11 @@ def _run_detached(arguments: Sequence[str], text: str) -> None:
         child.stdin.close()
 
 
-def _end_soon() -> None:
+def _end_soon(seconds: float) -> None:
     """End this process when its tool would wait too long; what was recalled late is not told."""
     import threading
 
-    timer = threading.Timer(_HOOK_SECONDS, os._exit, args=(0,))
+    timer = threading.Timer(seconds, os._exit, args=(0,))
     timer.daemon = True
     timer.start()
 

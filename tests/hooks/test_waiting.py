@@ -12,6 +12,7 @@ import time
 import pytest
 
 from ekphory import resident
+from ekphory.hooks.running import find_project
 
 from .payloads import prompt_payload
 
@@ -55,3 +56,14 @@ def test_a_tool_waits_no_longer_where_the_resident_process_refuses_late(data, tm
         server.join()
     assert done.stdout == ""
     assert time.monotonic() - started < 3.0
+
+
+def test_a_git_that_is_slow_gives_no_project_another_name(tmp_path, monkeypatch):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "git").write_text("#!/bin/sh\nexec sleep 5\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(TimeoutError, match="git did not answer"):
+        find_project(tmp_path, seconds=0.2)
+    monkeypatch.setenv("PATH", "")
+    assert find_project(tmp_path) == str(tmp_path)

@@ -50,20 +50,23 @@ _LONGEST_PROMPT = 2_000
 _LEAST_COPIED = 2
 """Messages that two sessions have in common if one is a copy; a single moment may be a chance."""
 IGNORE_FILE = ".ekphoryignore"
-_GIT_SECONDS = 1.0
+_GIT_SECONDS, _GIT_SECONDS_AT_AN_END = 1.0, 10.0
 OpenStore = Callable[..., Memory]
 """Opens the store with a scope: `project`, `user`, `agent`."""
 
 
-def find_project(folder: Path) -> str:
+def find_project(folder: Path, *, seconds: float = _GIT_SECONDS) -> str:
     """Return the name of the repository that a folder is in: its remote's, or else its path.
 
     `git@host:team/app.git` and `https://host/team/app` are both `host/team/app`. A folder in no
     repository is its own project, and a link to a folder is that folder.
+
+    Raises:
+        TimeoutError: Git does not tell the remote in so many seconds.
     """
     folder = folder.resolve()
     root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
-    found = _run_git(root, "config", "--get", "remote.origin.url")
+    found = _run_git(root, "config", "--get", "remote.origin.url", seconds=seconds)
     return name_of_remote(found) or str(root)
 
 
@@ -81,18 +84,20 @@ def name_of_remote(url: str) -> str:
     return f"{found[1].lower()}/{path}"
 
 
-def _run_git(folder: Path, *arguments: str) -> str:
+def _run_git(folder: Path, *arguments: str, seconds: float) -> str:
     try:
         done = subprocess.run(  # noqa: S603  a fixed command, without a shell
             ["git", "-C", str(folder), *arguments],  # noqa: S607  the user's own git
             capture_output=True,
-            timeout=_GIT_SECONDS,
+            timeout=seconds,
             check=False,
             # They name the repository of whoever started this process, not the folder's own.
             env={name: each for name, each in os.environ.items() if not name.startswith("GIT_")},
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""  # without git, or a slow one, the path names the project
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(f"git did not answer in {seconds} seconds") from error
+    except OSError:
+        return ""  # without git the path names the project
     return done.stdout.decode("utf-8", "replace").strip()
 
 
@@ -177,7 +182,8 @@ class HookRun:
         project, did, failure, told = "", "", None, ""
         try:
             given = read_payload(payload)
-            project = self.project or find_project(given.folder)
+            seconds = _GIT_SECONDS if self.event == "prompt" else _GIT_SECONDS_AT_AN_END
+            project = self.project or find_project(given.folder, seconds=seconds)
             did, told = self._act(given, project)
         except Exception as error:  # noqa: BLE001  a hook never fails its host; it is noted
             failure = _describe(error)

@@ -162,3 +162,9 @@ def test_the_inspector_looks_into_projects_and_over_all_shards(shards, serve):
         "Fine in all shards."
     }
     assert "add" in {minute["route"] for minute in latency["minutes"]}
+
+
+def test_a_file_that_the_inspector_does_not_have_is_not_there(serve):
+    with serve() as client:
+        answers = [client.get(f"/inspect/{name}").status_code for name in ("app.js", "nothing.js")]
+    assert answers == [200, 404]

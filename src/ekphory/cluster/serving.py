@@ -56,7 +56,12 @@ from ekphory.remote import VERBS_PATH
 from ekphory.scope import Scope
 from ekphory.server.app import PATHS, create_app
 from ekphory.server.auth import Caller
-from ekphory.server.errors import RETRY, describe_verb_error, make_error_response
+from ekphory.server.errors import (
+    RETRY,
+    add_error_handlers,
+    describe_verb_error,
+    make_error_response,
+)
 from ekphory.server.limits import METHODS, Slots, guard, is_write
 from ekphory.server.options import ServerOptions
 from ekphory.server.request_log import Metrics
@@ -451,6 +456,7 @@ class Front:
             redirect_slashes=False,
             middleware=guard(keys, options, self._metrics, count=self._count),
         )
+        add_error_handlers(app)
         app.include_router(inspect.inspector_page_router)
         for path, answer in {
             **dict.fromkeys(("/health", "/api/v2/health"), _health),

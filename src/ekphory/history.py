@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -117,12 +117,22 @@ def update(
     """Write a new version with some fields changed, in one commit with refiling the old one."""
     if not changes:
         raise InvalidInput("changes", changes, "nothing to change", "Give at least one field")
+    return change(engine, scope, memory_id, lambda _: changes)
+
+
+def change(
+    engine: Engine,
+    scope: Scope,
+    memory_id: str,
+    find_changes: Callable[[MemoryRecord], Mapping[str, Any]],
+) -> MemoryRecord:
+    """Write a new version with fields that are found from exactly the one that it replaces."""
     while True:
         before = get(engine, scope, memory_id)
         if before.superseded_by is not None:
             problem = "is an earlier version"
             raise InvalidInput("id", memory_id, problem, f"Update {before.superseded_by!r} instead")
-        after = _replace(engine, before, changes)
+        after = _replace(engine, before, find_changes(before))
         if after is not None:
             return after
         # Somebody else changed it in between: change what they made of it.

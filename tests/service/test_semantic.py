@@ -1,3 +1,6 @@
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import pytest
 
 from ekphory.catalog.database import NotPermitted, NotThere
@@ -91,6 +94,21 @@ def test_changing_a_feature_keeps_what_is_not_named_and_the_tags_of_its_set(serv
     assert found.metadata["source"] == "chat"
     service.features.update(home, feature_id, {"metadata": {"seen": "twice"}})
     assert find(service, home, condition="m.user_id = 'mara' AND m.seen = 'twice'") == ["pasta"]
+
+
+def test_of_two_changes_of_a_feature_at_the_same_time_both_hold(service, home):
+    feature_id = learn(service, home)
+    together = Barrier(2)
+
+    def change(changes):
+        together.wait()
+        service.features.update(home, feature_id, changes)
+
+    with ThreadPoolExecutor(2) as threads:
+        for value, tag in (("pasta", "meals"), ("bread", "eating"), ("soup", "kitchen")):
+            list(threads.map(change, [{"value": value}, {"tag": tag}]))
+            found = service.features.get(home, feature_id)
+            assert (found.value, found.tag) == (value, tag)
 
 
 def test_pages_go_through_the_project_and_then_its_organisation(service, home):

@@ -202,6 +202,11 @@ EMBEDDERS_FOLDER = "embedders"
 """Where, in a store's directory, the stores of other embedders' vectors lie, each by its name."""
 
 
+def features_scope(org: str, project: str | None) -> Scope:
+    """Return the scope of the features of a project's sets, or of its organisation's own."""
+    return Scope(org=org, project=(project or "") + FEATURES)
+
+
 class Handles:
     """Opens handles on one store, which stays open as long as this does.
 
@@ -249,9 +254,10 @@ class Handles:
             org, project: Whose they are.
             embedder: The name of the one that the sets use; empty for the service's own.
         """
-        scope = Scope(org=org, project=(project or "") + FEATURES)
-        chosen = self._choice.chosen(embedder) if self._choice else OWN_MODELS
-        return self.open(scope, chosen=chosen)
+        return self.open(features_scope(org, project), chosen=self._named(embedder))
+
+    def _named(self, embedder: str) -> ChosenModels:
+        return self._choice.chosen(embedder) if self._choice else OWN_MODELS
 
     def _chosen(self, place: Place) -> ChosenModels:
         return self._choice.of_project(place) if self._choice else OWN_MODELS
@@ -305,7 +311,17 @@ class Handles:
 
         Every read there takes a scope's predicate.
         """
-        chosen = OWN_MODELS if place is None else self._chosen(place)
+        with self._join(OWN_MODELS if place is None else self._chosen(place)) as joined:
+            yield joined
+
+    @contextmanager
+    def features_engine(self, embedder: str = "") -> Iterator[Engine]:
+        """Join likewise the open store of the features of sets that use an embedder."""
+        with self._join(self._named(embedder)) as joined:
+            yield joined
+
+    @contextmanager
+    def _join(self, chosen: ChosenModels) -> Iterator[Engine]:
         joined = acquire(self._keep_open(chosen), chosen.embedder or self._models.embedder)
         try:
             yield joined

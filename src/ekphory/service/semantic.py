@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from ekphory import history
 from ekphory.catalog.database import NotThere
 from ekphory.errors import MemoryNotFound
 from ekphory.filters.tree import And, Comparison, Field, Filter, In, IsNull, MetadataField
 from ekphory.search import SearchResult
 from ekphory.service.episodes import read_filter, shown_metadata, stored_key, stored_metadata
-from ekphory.service.handles import Handles, Place
+from ekphory.service.handles import Handles, Place, features_scope
 from ekphory.service.sets import SemanticSet, SemanticSets, check_reach
 from ekphory.types import MemoryRecord
 
@@ -143,15 +144,18 @@ class Features:
         Raises:
             NotThere: There is none with that id.
         """
-        project, embedder, record = self._find(place, feature_id)
+        project, embedder, _ = self._find(place, feature_id)
         check_reach(place, project)
-        before = feature_of(record)
-        changed = replace(before, **changes)
-        if "metadata" in changes:
-            tags = self._sets.get(place, before.set_id).tags
-            changed = replace(changed, metadata={**tags, **changed.metadata})
-        with self._handles.features(place.org, project, embedder) as memory:
-            memory.update(feature_id, **memory_fields(changed))
+
+        def find_changes(record: MemoryRecord) -> Mapping[str, Any]:
+            changed = replace(feature_of(record), **changes)
+            if "metadata" in changes:
+                tags = self._sets.get(place, changed.set_id).tags
+                changed = replace(changed, metadata={**tags, **changed.metadata})
+            return memory_fields(changed)
+
+        with self._handles.features_engine(embedder) as engine:
+            history.change(engine, features_scope(place.org, project), feature_id, find_changes)
 
     def delete(self, place: Place, ids: Sequence[str]) -> None:
         """Forget features: all of them, or none where one of them is not there.

@@ -481,6 +481,24 @@ def test_arguments_of_other_names_or_types_are_refused(server, verb, arguments, 
     assert answer.json()["detail"]["fields"]["field"] == field
 
 
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"scope": {"org_id": "home"}}, "org_id='home': no such field. Did you mean 'org'?"),
+        ({"scope": {"org": "home", "proj": "chat"}}, "Did you mean 'project'?"),
+        ({"scopes": {"org": "home"}}, "Did you mean 'scope'?"),
+    ],
+)
+def test_a_scope_that_is_misspelt_forgets_nothing_of_others(server, connect, body, named):
+    memory = connect(org="away", project="misspelt")
+    memory.add("theirs", id="1")
+    asked = {**body, "arguments": {"filter": "TRUE"}}
+    answer = server.client.post("/api/v1/memory/forget", json=asked)
+    assert answer.status_code == 422
+    assert named in answer.json()["detail"]["message"]
+    assert memory.count() == 1
+
+
 @pytest.mark.parametrize("verb", ["close", "__reduce__", "_engine", "scope", "nothing"])
 def test_nothing_but_the_verbs_can_be_asked_for(server, verb):
     assert server.client.post(f"/api/v1/memory/{verb}", json={}).status_code == 404

@@ -7,23 +7,23 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 from tempfile import TemporaryFile
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from fastapi import APIRouter, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from starlette.background import BackgroundTask
 
 from ekphory.catalog.access_keys import Rights
 from ekphory.catalog.database import NotPermitted, NotThere
-from ekphory.errors import InvalidInput
+from ekphory.errors import InvalidInput, suggest
 from ekphory.memory import Memory
 from ekphory.remote import EXPORT_REPORT, VERBS_PATH
-from ekphory.scope import Scope
+from ekphory.scope import SCOPE_FIELDS, Scope
 from ekphory.search import SearchResult
 from ekphory.server.errors import describe_verb_error
 from ekphory.server.request_log import Metrics
@@ -107,13 +107,29 @@ verbs_router = APIRouter(
 )
 
 
+def _refuse_others(given: object, known: Sequence[str]) -> object:
+    """Refuse a name that is not known: unheeded, it would leave open what it was to bind."""
+    for name, value in given.items() if isinstance(given, Mapping) else ():
+        if name not in known:
+            remedy = f"{suggest(name, known)}Give {', '.join(known)}"
+            raise InvalidInput(name, value, "no such field", remedy)
+    return given
+
+
 class Call(BaseModel):
     """A verb's arguments, and the scope of the handle that it is called on."""
 
-    scope: Scope = Field(default=Scope(), description="Further bound by the key.")
+    scope: Annotated[Scope, BeforeValidator(partial(_refuse_others, known=SCOPE_FIELDS))] = Field(
+        default=Scope(), description="Further bound by the key."
+    )
     arguments: dict[str, Any] = Field(
         default={}, description="By their names in Python; moments as ISO 8601, filters as text."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_nothing_else(cls, given: object) -> object:
+        return _refuse_others(given, known=("scope", "arguments"))
 
 
 class Returned(BaseModel):

@@ -42,7 +42,16 @@ def test_a_revoked_key_is_worth_nothing(keys):
         keys.revoke("abc")
 
 
-@pytest.mark.parametrize("wrong", [{"rights": "all"}, {"project": "chat"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"rights": "all"},
+        {"project": "chat"},
+        {"org": ""},
+        {"org": " "},
+        {"org": "home", "project": ""},
+    ],
+)
 def test_a_key_that_makes_no_sense_is_refused(keys, wrong):
     with pytest.raises(InvalidInput):
         keys.create(**wrong)

@@ -6,6 +6,8 @@ from tests.cases import read_cases
 from tests.server.running import running_server
 
 from ekphory.errors import InvalidInput
+from ekphory.scope import Scope
+from ekphory.server.auth import Caller
 from ekphory.server.options import GivenKey, ServerOptions, is_loopback
 
 CASES = read_cases(__file__)
@@ -38,6 +40,12 @@ def test_without_a_known_key_nobody_comes_in(guarded, authorization):
     answered = guarded.client.post("/api/v2/projects/list", headers=headers)
     assert answered.status_code == 401
     assert answered.headers["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("caller", [Caller("k", org=""), Caller("k", org="home", project="")])
+def test_a_key_that_an_earlier_version_bound_to_a_blank_name_reaches_no_memory(caller):
+    with pytest.raises(InvalidInput):
+        caller.bind(Scope())
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "Token"])

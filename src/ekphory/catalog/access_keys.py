@@ -73,11 +73,16 @@ class AccessKeys:
         """Make a key.
 
         Raises:
-            InvalidInput: The rights are unknown, or a project is given without its organisation.
+            InvalidInput: The rights are unknown, a name is blank, or a project is given without
+                its organisation.
         """
         if rights not in get_args(Rights):
             problem = "no such rights"
             raise InvalidInput("rights", rights, problem, f"Give {' or '.join(get_args(Rights))}")
+        for field, bound in (("org", org), ("project", project)):
+            if bound is not None and not bound.strip():
+                remedy = "Name it, or leave it out for a key that reaches all"
+                raise InvalidInput(field, bound, "is blank", remedy)
         if project is not None and org is None:
             raise InvalidInput("project", project, "belongs to no organisation", "Give org too")
         key = AccessKey(

@@ -78,7 +78,8 @@ class Caller:
         Raises:
             NotPermitted: The scope lies outside.
         """
-        bound = {name: value for name in ("org", "project") if (value := getattr(self, name))}
+        own = {"org": self.org, "project": self.project}
+        bound = {name: value for name, value in own.items() if value is not None}
         if any(getattr(scope, name) not in (None, value) for name, value in bound.items()):
             raise NotPermitted(_ELSEWHERE)
         return replace(scope, **bound)

@@ -308,6 +308,14 @@ def test_a_write_does_not_wait_for_the_comparison(read_by):
     assert superseded(memory)["rome"] == "oslo"
 
 
+@pytest.mark.parametrize("timeout", [float("inf"), 10**30])
+def test_a_wait_for_the_comparison_may_be_without_end(read_by, timeout):
+    memory = read_by(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}))
+    add_both(memory)
+    memory.settle(timeout=timeout)
+    assert superseded(memory)["rome"] == "oslo"
+
+
 def test_what_was_left_undone_is_done_after_the_next_write(read_by):
     memory = read_by(BrokenReader({}))
     add_both(memory)

@@ -269,6 +269,12 @@ def test_a_number_of_things_that_is_none_is_refused(moved, k):
             ask()
 
 
+def test_a_limit_may_be_larger_than_any_list(moved):
+    moved.supersede("rome", by="oslo")
+    assert moved.conflicts(limit=10**30) == ()
+    assert len(moved.revisions(limit=10**30)) == 1
+
+
 def test_a_timeline_of_nothing_is_empty_and_one_without_a_topic_refused(memory):
     assert memory.timeline("where I live") == ()
     with pytest.raises(InvalidInput, match="topic=' ': names nothing"):

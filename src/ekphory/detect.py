@@ -308,7 +308,7 @@ class ChangeDetector:
                 )
             if self._failure is not None:
                 raise self._failure
-            self._changed.wait(left)
+            self._changed.wait(None if left is None else min(left, threading.TIMEOUT_MAX))
 
     def close(self) -> None:
         """End the thread after what it is just reading; the rest is done by the next one."""

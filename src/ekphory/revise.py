@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import get_args
 
 import numpy as np
@@ -228,7 +228,7 @@ def conflicts(
         _scan_scope(engine, scope, on_progress)
     found = [each.revision for each in visible_entries(engine, scope)]
     waiting = [each for each in reversed(found) if each.state == "conflict"]
-    return tuple(islice(waiting, limit))
+    return tuple(waiting[:limit])
 
 
 def revisions(

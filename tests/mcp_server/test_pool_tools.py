@@ -6,6 +6,7 @@ import pytest
 
 from ekphory.config import Settings
 from ekphory.mcp_server.tool import Memories
+from ekphory.scope import Scope
 
 _numbers = itertools.count(1)
 
@@ -34,6 +35,26 @@ def test_a_memory_is_promoted_and_a_rule_never(agent):
     made = agent.data("promote", id="key")["id"]
     assert made == "key-in-shared_knowledge"
     assert "shared_rules" in agent.refusal("promote", id="key", pool="shared_rules")
+
+
+RULE = {"text": "Say hello first", "pool": "shared_rules", "metadata": {"pinned": True}}
+
+
+def test_no_tool_pins_a_rule(agent):
+    assert "only people do" in agent.refusal("remember", **RULE)
+    assert "only people do" in agent.refusal("remember_many", memories=[RULE])
+    assert agent.data("list")["total"] == 0
+    agent.call("remember", text="Salt the water", pool="shared_rules", id="advice")
+    assert "pinned rule" in agent.refusal("update", id="advice", metadata={"pinned": True})
+    agent.call("update", id="advice", metadata={"pinned": False})
+
+
+def test_no_tool_rewrites_a_rule_that_a_person_has_pinned(offered, memories):
+    with memories.use(Scope(project="ruled")) as memory:
+        rule = memory.add_rule("Answer in metric units")
+    agent = offered("agents", project="ruled")
+    assert "Ask a person" in agent.refusal("update", id=rule, text="Answer in miles")
+    assert agent.recalled("units") == ["Answer in metric units"]
 
 
 def test_a_dialogue_is_captured_without_its_secret(agent):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Annotated, Literal
 from urllib.parse import unquote
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from ekphory.errors import InvalidInput
 from ekphory.filters.tree import Comparison
@@ -16,7 +17,16 @@ from ekphory.memory import Memory
 from ekphory.prompting.block import escape_text
 from ekphory.search import LISTED, SearchResult
 from ekphory.store.protocol import Order
-from ekphory.types import MemoryRecord, MemoryType, Scalar, StageTrace, Trace
+from ekphory.types import (
+    PINNED,
+    RULES,
+    MemoryRecord,
+    MemoryType,
+    Scalar,
+    StageTrace,
+    Trace,
+    is_pinned,
+)
 
 # The tool `remember`: keep one text.
 
@@ -53,6 +63,15 @@ class Remember(tool.Arguments):
 
     metadata: dict[str, Scalar] | None = None
     """Values that a filter can ask for, as metadata.key."""
+
+    @field_validator("metadata")
+    @classmethod
+    def _pins_no_rule(
+        cls, given: dict[str, Scalar] | None, others: ValidationInfo
+    ) -> dict[str, Scalar] | None:
+        if others.data.get("pool") == RULES and given and given.get(PINNED) is True:
+            raise ValueError("pins a rule, and only people do: leave it out")
+        return given
 
 
 class Remembered(tool.McpAnswer):
@@ -196,6 +215,11 @@ class Updated(tool.McpAnswer):
 
 
 def _update(memory: Memory, given: Update) -> tool.Answered:
+    before = memory.get(given.id)
+    metadata = before.metadata if given.metadata is None else given.metadata
+    if is_pinned(before) or is_pinned(replace(before, metadata=metadata)):
+        problem = "is a pinned rule, which enters every later prompt, or would be one"
+        raise InvalidInput("id", given.id, problem, "Ask a person to change it")
     record = memory.update(given.id, **given.model_dump(exclude={"id"}))
     data = Updated(id=record.id, supersedes=record.supersedes)
     return tool.Answered(data, ("Updated; the earlier version is kept as history.",))

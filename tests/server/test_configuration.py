@@ -70,6 +70,18 @@ def test_a_project_uses_the_embedder_that_it_names(client, by_length, project, s
     assert remade.list().content.episodic_memory == []
 
 
+def test_the_verbs_reach_what_rest_wrote_into_a_project_with_its_own_embedder(
+    client, by_length, project, server
+):
+    chat = client.create_project(**project, embedder=by_length).memory()
+    chat.add("tea")
+    with Memory(server.url, org=project["org_id"], project=project["project_id"]) as verbs:
+        assert [each.text for each in verbs.list()] == ["tea"]
+        verbs.add("coffee")
+    said = chat.list().content.episodic_memory
+    assert [each.content for each in said] == ["tea", "coffee"]
+
+
 def test_an_embedder_that_is_in_use_is_not_taken_out(client, by_length, project, server):
     made = client.create_project(**project, embedder=by_length)
     path = f"/api/v2/config/resources/embedders/{by_length}"

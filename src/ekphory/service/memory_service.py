@@ -21,7 +21,14 @@ from ekphory.search import SearchResult
 from ekphory.service.configuration import LEARNING_MODEL, SET_EMBEDDER, SUMMARY_MODEL, Configuration
 from ekphory.service.episodes import EpisodeQuery, Episodes, FoundEpisodes, Uids
 from ekphory.service.extraction import Extraction, Extractor
-from ekphory.service.handles import DEFAULT_NAMES, Handles, Place, ServiceModels, catalog_file
+from ekphory.service.handles import (
+    DEFAULT_NAMES,
+    OWN_MODELS,
+    Handles,
+    Place,
+    ServiceModels,
+    catalog_file,
+)
 from ekphory.service.inspection import Inspection
 from ekphory.service.learning import ExtractionSettings, Learning
 from ekphory.service.semantic import Feature, Features
@@ -164,8 +171,15 @@ class MemoryService:
         return self.handles.episodes(place)
 
     def open(self, scope: Scope) -> Memory:
-        """Open a handle on any scope, likewise."""
-        return self.handles.open(scope, surface="server")
+        """Open a handle on any scope, likewise; that of one project has the models of the project.
+
+        Raises:
+            EkphoryError: One of these is not there any more, or cannot be loaded.
+        """
+        chosen = OWN_MODELS
+        if scope.org is not None and scope.project is not None:
+            chosen = self.configuration.of_project(Place(scope.org, scope.project))
+        return self.handles.open(scope, surface="server", chosen=chosen)
 
     def count(self, org: str) -> int:
         """Return how many memories an organisation holds."""

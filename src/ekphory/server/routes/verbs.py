@@ -148,7 +148,8 @@ def _serve(verb: Verb) -> Callable[..., Response]:
         scope = session.caller.bind(call.scope)
         if call.arguments.get("scan"):
             session.caller.check_rights("write")  # it may decide
-        with session.service.open(scope) as memory:
+        # What concerns all projects is asked of the main store, whichever one the scope names.
+        with session.service.open(Scope() if verb.needs == "admin" else scope) as memory:
             _check_arguments(verb.do, call.arguments)
             result = verb.do(memory, **call.arguments)
             is_nothing = verb.needs == "read" and not result and not memory.count()

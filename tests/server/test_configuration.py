@@ -82,6 +82,19 @@ def test_the_verbs_reach_what_rest_wrote_into_a_project_with_its_own_embedder(
     assert [each.content for each in said] == ["tea", "coffee"]
 
 
+def test_a_deleted_project_with_its_own_embedder_leaves_nothing_in_the_main_store(
+    client, by_length, project, server
+):
+    made = client.create_project(**project, embedder=by_length)
+    scope = {"org": project["org_id"], "project": project["project_id"]}
+    with Memory(server.store, **scope, embedder=models().embedder) as beside:
+        beside.add("tea")
+        assert made.delete() is True
+        assert beside.list() == []
+    status, _ = server.refusal("/projects/get", project)
+    assert status == 404
+
+
 def test_an_embedder_that_is_in_use_is_not_taken_out(client, by_length, project, server):
     made = client.create_project(**project, embedder=by_length)
     path = f"/api/v2/config/resources/embedders/{by_length}"

@@ -31,7 +31,7 @@ from ekphory.filters.tree import (
     Value,
 )
 from ekphory.memory import Memory
-from ekphory.scope import SCOPE_FIELDS
+from ekphory.scope import SCOPE_FIELDS, Scope
 from ekphory.search import MOST_HITS, SearchResult
 from ekphory.service.configuration import Configuration
 from ekphory.service.handles import Handles, Place
@@ -525,9 +525,14 @@ class Episodes:
             memory.forget(filter=In(Field("id"), tuple(ids)))
 
     def delete_all(self, place: Place) -> None:
-        """Forget every episode of a project."""
-        with self._handles.episodes(place) as memory:
-            memory.forget(filter="TRUE")
+        """Forget every episode of a project.
+
+        Those too that a process on the same store wrote, which knows of no other embedder.
+        """
+        scope = Scope(org=place.org, project=place.project)
+        for opened in (self._handles.episodes(place), self._handles.open(scope)):
+            with opened as memory:
+                memory.forget(filter="TRUE")
 
 
 def _newest(memory: Memory, condition: Filter | None, most: int) -> tuple[MemoryRecord, ...]:

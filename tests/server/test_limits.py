@@ -129,6 +129,13 @@ def test_half_of_a_character_is_refused(small):
     assert "half of a surrogate pair" in answered.json()["detail"]["message"]
 
 
+@pytest.mark.parametrize("text", ['"\\ud800"', '"\ud800"'])
+def test_half_of_a_character_in_utf_16_is_refused(small, text):
+    body = f'{{"project_id": "p", "org_id": "o", "description": {text}}}'
+    encoded = body.encode("utf-16", "surrogatepass")
+    assert json_post(small, "/api/v2/projects", encoded).status_code == 422
+
+
 def test_more_requests_than_may_be_under_way_are_turned_away(serving):
     server = serving(limits=Limits(concurrency=2, threads=1))
     body = {"messages": [{"content": "x"}] * 50}

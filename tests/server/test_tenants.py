@@ -18,6 +18,10 @@ def sha(text):
     return sha256(text.encode()).hexdigest()
 
 
+def json_post(server, path, body):
+    return server.client.post(path, content=body, headers={"Content-Type": "application/json"})
+
+
 @pytest.fixture
 def audited(serving, tmp_path):
     """A server with an audit log, and its lines."""
@@ -45,6 +49,22 @@ def test_the_audit_log_tells_who_read_and_forgot_what_and_no_text(audited, tmp_p
     assert "pizza" not in text
     assert uid not in text
     assert (tmp_path / "audit.jsonl").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32-be"])
+def test_a_body_that_the_audit_log_cannot_read_is_refused(audited, encoding):
+    body = json.dumps({**HOME, "query": "pizza"}).encode(encoding)
+    answer = json_post(audited.server, "/api/v2/memories/search", body)
+    assert answer.status_code == 422
+    assert "Send JSON as UTF-8" in answer.json()["detail"]["message"]
+
+
+def test_what_stands_behind_a_byte_order_mark_is_noted(audited):
+    body = json.dumps({**HOME, "query": "pizza"}).encode("utf-8-sig")
+    audited.answer("/projects", HOME, status=201)
+    assert json_post(audited.server, "/api/v2/memories/search", body).status_code == 200
+    line = audited.read()[-1]
+    assert (line["org"], line["query"]) == ("home", sha("pizza"))
 
 
 def test_a_verb_of_memory_is_noted_with_its_scope(audited):

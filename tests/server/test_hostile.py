@@ -50,6 +50,7 @@ class Besieged:
         known = self.answer(f"{semantic}/feature", feature, status=201)
         named = {**owner, "prompt": SECRET}
         category = self.answer(f"{semantic}/category", named, status=201)
+        self.category = category
         tag = {**category, "tag_name": "t", "tag_description": SECRET}
         tagged = self.answer(f"{semantic}/category/tag", {**VICTIM, **tag}, status=201)
         found = self.server.post("/memories/search", {**VICTIM, "query": "safe"}, key=self.owner)
@@ -84,7 +85,7 @@ class Besieged:
         """All that the victim has."""
         listed = self.answer("/memories/list", VICTIM)["content"]
         sets = self.answer("/memories/semantic/set_id/list", VICTIM)
-        categories = self.answer("/memories/semantic/category/get", {**VICTIM, "category_id": "1"})
+        categories = self.answer("/memories/semantic/category/get", {**VICTIM, **self.category})
         return json.dumps([listed, sets, categories])
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.server.running import running_server
 
 from ekphory.errors import InvalidInput
+from ekphory.scope import Scope
 from ekphory.server.audit import AuditFile
 from ekphory.server.options import Limits, ServerOptions
 
@@ -155,6 +156,23 @@ def test_an_organisation_holds_no_more_memories_than_it_may(tmp_path):
             "Try again in 30 s.",
         )
         assert server.post("/memories/search", {**HOME, "query": "one"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/v2/memories/capture", {**HOME, "messages": [{"content": "I never eat hazelnuts"}]}),
+        (
+            "/api/v1/memory/promote",
+            {"scope": {"org": "home"}, "arguments": {"id": "one", "pool": "shared_knowledge"}},
+        ),
+    ],
+)
+def test_nothing_is_captured_or_promoted_beyond_what_an_organisation_may_hold(serving, path, body):
+    server = serving(limits=Limits(org_memories=1))
+    with server.service.open(Scope(org="home", project="chat")) as memory:
+        memory.add("one", id="one")
+    assert server.client.post(path, json=body).status_code == 429
 
 
 def test_a_server_watches_no_organisation_unless_it_is_told_to(tmp_path):

@@ -168,6 +168,7 @@ def _as_utf8(body: bytes) -> bytes | Refusal:
 _WRITES = WRITING_PATHS.union(
     {
         "/api/v2/memories",
+        "/api/v2/memories/capture",
         "/api/v2/memories/episodic/delete",
         "/api/v2/memories/semantic/delete",
         "/api/v2/memories/supersede",

@@ -28,11 +28,15 @@ _COUNT_SECONDS = 30
 """An organisation's memories are counted anew after so long."""
 _MOST_COUNTED = 10_000
 _ADDING = frozenset(
-    {"/api/v2/memories", "/api/v2/memories/semantic/feature"}.union(
+    {
+        "/api/v2/memories",
+        "/api/v2/memories/capture",
+        "/api/v2/memories/semantic/feature",
+    }.union(
         f"{VERBS_PATH}{verb}"
         for verb in (
             *("add", "add_many", "add_messages", "add_exported", "capture"),
-            *("learn_mistake", "add_rule"),
+            *("learn_mistake", "add_rule", "promote"),
         )
     )
 )

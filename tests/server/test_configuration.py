@@ -1,7 +1,9 @@
 """What the server uses is read from a file, changed over HTTP, and chosen for projects and sets."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 from memmachine_client import MemMachineClient
@@ -120,6 +122,59 @@ def test_a_set_that_gets_another_embedder_keeps_its_features(client, by_length, 
     assert memory.update_feature(feature_id=feature, value="bread")
     assert len(memory.list(memory_type=None).content.semantic_memory) == 2
     assert memory.delete_semantic(feature) is True
+
+
+DISH = {"set_id": "s", "category_name": "profile", "tag": "food", "feature": "dish"}
+
+
+def values(server, project):
+    """What is noted of a project, by the ids of the features."""
+    asked = {**project, "type": "semantic", "page_size": 10_000}
+    listed = server.answer("/memories/list", asked)["content"]
+    return {each["metadata"]["id"]: each["value"] for each in listed["semantic_memory"]}
+
+
+def test_what_is_noted_while_a_set_gets_another_embedder_is_kept(by_length, project, server):
+    note = {**project, **DISH}
+    for number in range(10):
+        server.answer("/memories/semantic/feature", {**note, "value": f"soup {number}"}, status=201)
+    before, ended, noted = values(server, project), Event(), {}
+
+    def go_on():
+        while not ended.is_set():
+            for made in before:
+                changed = {**project, "feature_id": made, "value": f"stew {len(noted)}"}
+                server.answer("/memories/semantic/feature/update", changed, status=204)
+                noted[made] = changed["value"]
+                made = server.answer(
+                    "/memories/semantic/feature", {**note, "value": "bread"}, status=201
+                )
+                noted[made["feature_id"]] = "bread"
+
+    with ThreadPoolExecutor(1) as thread:
+        going = thread.submit(go_on)
+        moved = {**project, "set_id": "s", "embedder_name": by_length}
+        server.answer("/memories/semantic/set/configure", moved, status=204)
+        ended.set()
+        going.result()
+    assert values(server, project) == before | noted
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_move_of_a_set_that_was_killed_brings_nothing_back(by_length, project, server, ended):
+    place = Place(project["org_id"], project["project_id"])
+    made = server.answer(
+        "/memories/semantic/feature", {**project, **DISH, "value": "soup"}, status=201
+    )
+    owner = server.service.sets.for_writing(place, "s")
+    server.service.features.move(owner, by_length)
+    if ended:
+        server.service.sets.configure(owner, embedder=by_length, llm=None)
+    changed = {**project, **made, "value": "stew"}
+    server.answer("/memories/semantic/feature/update", changed, status=204)
+    moved = {**project, "set_id": "s", "embedder_name": by_length}
+    server.answer("/memories/semantic/set/configure", moved, status=204)
+    assert values(server, project) == {made["feature_id"]: "stew"}
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ class MemoryService:
         new_embedder = partial(self.configuration.new_embedder, *SET_EMBEDDER)
         self.sets = SemanticSets(self._database, new_embedder)
         self.categories = Categories(self._database, self.sets)
-        self.features = Features(self.handles, self.sets)
+        self.features = Features(self.handles, self.sets, path.parent)
         self.extraction = self._extraction(path.parent, extraction or ExtractionSettings())
 
     def memory(self, place: Place) -> Memory:
@@ -307,12 +307,13 @@ class MemoryService:
         """
         self.configuration.check_name("embedders", embedder or "")
         self.configuration.check_name("language_models", llm or "")
-        before = self.sets.for_writing(place, self.sets.get(place, set_id).id)
-        if embedder is not None and embedder != before.embedder:
-            self.features.move(before, embedder)
-        self.sets.configure(before, embedder=embedder, llm=llm)
-        if embedder is not None and embedder != before.embedder:
-            self.features.forget_moved(before)
+        with self.features.moving():
+            before = self.sets.for_writing(place, self.sets.get(place, set_id).id)
+            if embedder is not None and embedder != before.embedder:
+                self.features.move(before, embedder)
+            self.sets.configure(before, embedder=embedder, llm=llm)
+            if embedder is not None and embedder != before.embedder:
+                self.features.forget_moved(before)
 
     def delete_project(self, place: Place) -> None:
         """Forget all memories and features of a project, and then the project.

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
+
+from filelock import ReadWriteLock, Timeout
 
 from ekphory import history
 from ekphory.catalog.database import NotThere
-from ekphory.errors import MemoryNotFound
+from ekphory.errors import MemoryNotFound, StoreLocked
 from ekphory.filters.tree import And, Comparison, Field, Filter, In, IsNull, MetadataField
 from ekphory.search import SearchResult
 from ekphory.service.episodes import read_filter, shown_metadata, stored_key, stored_metadata
@@ -103,12 +107,25 @@ def _new_fields(owner: SemanticSet, feature: Feature) -> dict[str, Any]:
     return memory_fields(feature) | {"session": owner.id, "pool": _POOL, "type": "semantic"}
 
 
+MOVES_FILE = ".ekphory-moves.lock"
+_LONGEST_WAIT = 10.0
+"""Seconds."""
+
+
+def _wait_for(turn: ExitStack, lock: AbstractContextManager[None]) -> None:
+    try:
+        turn.enter_context(lock)
+    except Timeout as error:
+        raise StoreLocked("A set is being embedded anew. Try again in a moment.") from error
+
+
 class Features:
     """The verbs of semantic memory."""
 
-    def __init__(self, handles: Handles, sets: SemanticSets) -> None:
+    def __init__(self, handles: Handles, sets: SemanticSets, folder: Path) -> None:
         self._handles = handles
         self._sets = sets
+        self._moves = folder / MOVES_FILE
 
     def add(self, place: Place, feature: Feature) -> str:
         """Remember a feature, and return its id.
@@ -117,12 +134,13 @@ class Features:
             InvalidInput: It cannot be stored.
             NotPermitted: Its set is the organisation's, and may not be changed from here.
         """
-        owner = self._sets.for_writing(place, feature.set_id)
-        # The tags of the set are the feature's too, so that a filter finds it by them.
-        tagged = replace(feature, metadata={**owner.tags, **feature.metadata})
         feature_id = secrets.token_hex(_ID_BYTES)
-        with self._handles.features(place.org, owner.project, owner.embedder or "") as memory:
-            memory.add(**_new_fields(owner, tagged), id=feature_id)
+        with self._staying():
+            owner = self._sets.for_writing(place, feature.set_id)
+            # The tags of the set are the feature's too, so that a filter finds it by them.
+            tagged = replace(feature, metadata={**owner.tags, **feature.metadata})
+            with self._handles.features(place.org, owner.project, owner.embedder or "") as memory:
+                memory.add(**_new_fields(owner, tagged), id=feature_id)
         return feature_id
 
     def get(self, place: Place, feature_id: str) -> Feature:
@@ -144,8 +162,6 @@ class Features:
         Raises:
             NotThere: There is none with that id.
         """
-        project, embedder, _ = self._find(place, feature_id)
-        check_reach(place, project)
 
         def find_changes(record: MemoryRecord) -> Mapping[str, Any]:
             changed = replace(feature_of(record), **changes)
@@ -154,8 +170,11 @@ class Features:
                 changed = replace(changed, metadata={**tags, **changed.metadata})
             return memory_fields(changed)
 
-        with self._handles.features_engine(embedder) as engine:
-            history.change(engine, features_scope(place.org, project), feature_id, find_changes)
+        with self._staying():
+            project, embedder, _ = self._find(place, feature_id)
+            check_reach(place, project)
+            with self._handles.features_engine(embedder) as engine:
+                history.change(engine, features_scope(place.org, project), feature_id, find_changes)
 
     def delete(self, place: Place, ids: Sequence[str]) -> None:
         """Forget features: all of them, or none where one of them is not there.
@@ -164,13 +183,14 @@ class Features:
             NotThere: There is no such feature.
         """
         found: dict[tuple[str | None, str], list[str]] = {}
-        for feature_id in ids:
-            project, embedder, _ = self._find(place, feature_id)
-            check_reach(place, project)
-            found.setdefault((project, embedder), []).append(feature_id)
-        for (project, embedder), own in found.items():
-            with self._handles.features(place.org, project, embedder) as memory:
-                memory.forget(filter=In(Field("id"), tuple(own)))
+        with self._staying():
+            for feature_id in ids:
+                project, embedder, _ = self._find(place, feature_id)
+                check_reach(place, project)
+                found.setdefault((project, embedder), []).append(feature_id)
+            for (project, embedder), own in found.items():
+                with self._handles.features(place.org, project, embedder) as memory:
+                    memory.forget(filter=In(Field("id"), tuple(own)))
 
     def search(
         self,
@@ -249,9 +269,30 @@ class Features:
 
     def delete_all(self, place: Place) -> None:
         """Forget every feature of a project's own sets."""
-        for embedder in self._sets.embedders(place):
-            with self._handles.features(*place.owner, embedder) as memory:
-                memory.forget(filter="TRUE")
+        with self._staying():
+            for embedder in self._sets.embedders(place):
+                with self._handles.features(*place.owner, embedder) as memory:
+                    memory.forget(filter="TRUE")
+
+    @contextmanager
+    def moving(self) -> Iterator[None]:
+        """Let nobody change features until the block ends, in which a set moves to an embedder.
+
+        Raises:
+            StoreLocked: Others take too long.
+        """
+        with ExitStack() as turn:
+            lock = turn.enter_context(closing(ReadWriteLock(self._moves, is_singleton=False)))
+            _wait_for(turn, lock.write_lock(_LONGEST_WAIT))
+            yield
+
+    @contextmanager
+    def _staying(self) -> Iterator[None]:
+        """Let no set move to another embedder until the block ends, in which features change."""
+        with ExitStack() as turn:
+            lock = turn.enter_context(closing(ReadWriteLock(self._moves, is_singleton=False)))
+            _wait_for(turn, lock.read_lock(_LONGEST_WAIT))
+            yield
 
     def move(self, owner: SemanticSet, embedder: str) -> None:
         """Let another embedder read a set's features; they are where they were until all is there.
@@ -265,6 +306,8 @@ class Features:
             self._handles.features(owner.org, owner.project, owner.embedder or "") as old,
             self._handles.features(owner.org, owner.project, embedder) as new,
         ):
+            # What a move that was killed has left there may be outdated.
+            new.forget(filter=of_set)
             held = max(old.count(filter=of_set), 1)
             for each in old.list(filter=of_set, limit=held, order="written"):
                 new.add(**_new_fields(owner, feature_of(each)), id=each.id, at=each.at)
@@ -284,11 +327,14 @@ class Features:
             yield project, embedder, of_sets if asked is None else And((of_sets, asked))
 
     def _find(self, place: Place, feature_id: str) -> tuple[str | None, str, MemoryRecord]:
-        embedders = self._sets.embedders(place)
-        for project, embedder in product((place.project, None), embedders):
+        used = {(each.project, each.id): each.embedder or "" for each in self._sets.known(place)}
+        for project, embedder in product((place.project, None), sorted({"", *used.values()})):
             with self._handles.features(place.org, project, embedder) as memory:
                 try:
-                    return project, embedder, memory.get(feature_id)
+                    found = memory.get(feature_id)
                 except MemoryNotFound:
                     continue
+            # Elsewhere may lie what a move that was killed has left.
+            if used.get((project, found.session or ""), embedder) == embedder:
+                return project, embedder, found
         raise NotThere("Feature not found")

@@ -4,6 +4,7 @@ import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from time import sleep
 from urllib.parse import urlsplit
 
 import httpx
@@ -178,6 +179,31 @@ def test_many_threads_get_each_its_own_answer(connect, wire):
         answers = list(threads.map(lambda number: transport.post({"number": number}), range(40)))
 
     assert answers == list(range(40))
+
+
+def answer_once_a_connection(listener):
+    listener.settimeout(8)
+    for _ in range(2):
+        connection, _ = listener.accept()
+        with connection:
+            asked = b""
+            while not asked.endswith(b"\r\n\r\n{}"):
+                asked += connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            connection.recv(65_536)
+
+
+@pytest.mark.slow
+def test_a_connection_that_a_service_is_about_to_close_is_not_used_again():
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
+        thread.submit(answer_once_a_connection, listener)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1/test"
+        service = Service(kind="test service", url=url, model="m", api_key=KEY)
+        transport = JsonTransport(service, settings=ServiceSettings(timeout=5.0, retries=0))
+        assert transport.post({}) == {}
+        sleep(4.5)  # of the five seconds after which uvicorn closes one
+        assert transport.post({}) == {}
+        transport.close()
 
 
 BUSY = [Reply(status) for status in (408, 429, 500, 502, 503, 504, 529)]

@@ -338,6 +338,9 @@ _REMEDIES = {
     429: "Ask less often, or raise the limit of the account.",
 }
 _UNREACHED = "Check the URL, and that the service runs."
+_CONNECTIONS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=4.0)
+"""Idle ones are given up before a service does, after five seconds in uvicorn: what is sent at that
+moment is lost, and nobody knows whether it was."""
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 """What fails before anything is sent."""
 
@@ -408,7 +411,7 @@ class JsonTransport:
         headers = {"Content-Type": "application/json"}
         if self._service.api_key:
             headers["Authorization"] = f"{self._service.scheme} {self._service.api_key}"
-        return httpx.Client(timeout=self._settings.timeout, headers=headers)
+        return httpx.Client(timeout=self._settings.timeout, headers=headers, limits=_CONNECTIONS)
 
     def _ask_repeatedly(self, content: bytes, operation: Operation) -> object:
         for attempt in range(self._settings.retries):

@@ -1,7 +1,10 @@
 """Facts that changed: superseding, its undoing, conflicts, timelines and profiles."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from itertools import cycle
+from threading import Event
 
 import pytest
 
@@ -236,6 +239,31 @@ def test_a_timeline_tells_what_a_memory_said_before_it_was_updated(memory):
     assert states[0].since == datetime(2024, 1, 5, 10, tzinfo=UTC)
     assert states[0].until == states[1].since == datetime(2025, 2, 5, 10, tzinfo=UTC)
     assert (states[0].revision, states[1].until) == (None, None)
+
+
+@pytest.mark.slow
+def test_a_timeline_can_be_asked_for_while_its_memories_are_updated_and_forgotten(memory):
+    for number in range(8):
+        memory.add(f"Mara lives in town {number}", id=str(number))
+    ended = Event()
+
+    def change():
+        for number in cycle(range(8)):
+            if ended.is_set():
+                return
+            memory.update(str(number), text=f"Mara lives in village {number}")
+            if number == 5:
+                memory.forget("5")
+                memory.add("Mara lives in town 5", id="5")
+
+    with ThreadPoolExecutor(1) as thread:
+        changing = thread.submit(change)
+        try:
+            told = [memory.timeline("Mara lives") for _ in range(50)]
+        finally:
+            ended.set()
+        changing.result()
+    assert all(told)
 
 
 def test_the_decisions_on_some_memories_are_listed(moved):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -310,7 +311,9 @@ def timeline(engine: Engine, scope: Scope, ids: Sequence[str], *, k: int) -> tup
     snapshot = engine.snapshots.of(scope.predicate())
     named = And((scope.predicate(), CURRENT, In(Field("id"), tuple(ids))))
     records = engine.store.fetch(engine.store.keys(named).tolist())
-    ordered = sorted(records, key=lambda key: ids.index(records[key].id))
+    # One that was changed since the search is history by now, and names the memory that it was of.
+    names = {key: record.superseded_by or record.id for key, record in records.items()}
+    ordered = sorted(records, key=lambda key: ids.index(names[key]))
     rows = snapshot.rows_of(np.array(ordered, np.int64))
     rows = rows[rows >= 0]
     alive = snapshot.alive(to_microseconds(now_utc()))
@@ -344,7 +347,10 @@ def _make_state(record: MemoryRecord, row: int, links: RevisionLinks) -> State:
 
 def _earlier_states(engine: Engine, scope: Scope, record: MemoryRecord) -> list[State]:
     """Return what a memory said before its text was updated."""
-    versions = [] if record.supersedes is None else history(engine, scope, record.id)
+    versions: list[MemoryRecord] = []
+    if record.supersedes is not None:
+        with suppress(MemoryNotFound):  # it may be forgotten by now
+            versions = history(engine, scope, record.id)
     return [
         State(earlier, earlier.at, later.at, None)
         for later, earlier in pairwise(versions)

@@ -1,5 +1,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from time import sleep
 
 import pytest
 
@@ -109,6 +110,28 @@ def test_of_two_changes_of_a_feature_at_the_same_time_both_hold(service, home):
             list(threads.map(change, [{"value": value}, {"tag": tag}]))
             found = service.features.get(home, feature_id)
             assert (found.value, found.tag) == (value, tag)
+
+
+def test_what_is_noted_while_its_project_is_deleted_is_listed_or_gone(service, home):
+    together = Barrier(2)
+
+    def note(number):
+        together.wait()
+        sleep(number / 1_000)  # so that it comes at each stage of the deletion
+        learn(service, home, f"soup {number}")
+
+    with ThreadPoolExecutor(1) as thread:
+        for number in range(40):
+            service.projects.ensure(*home.owner)
+            learn(service, home, "bread")
+            noting = thread.submit(note, number)
+            together.wait()
+            service.delete_project(home)
+            noting.result()
+            listed = {feature.value for feature in service.features.page(home, limit=10)}
+            with service.handles.features(*home.owner) as memory:
+                kept = {record.text.removeprefix("dish: ") for record in memory.list()}
+            assert kept == listed
 
 
 def test_pages_go_through_the_project_and_then_its_organisation(service, home):

@@ -307,7 +307,7 @@ class MemoryService:
         """
         self.configuration.check_name("embedders", embedder or "")
         self.configuration.check_name("language_models", llm or "")
-        with self.features.moving():
+        with self.features.alone():
             before = self.sets.for_writing(place, self.sets.get(place, set_id).id)
             if embedder is not None and embedder != before.embedder:
                 self.features.move(before, embedder)
@@ -324,10 +324,11 @@ class MemoryService:
         self.get_project(place)
         self.extraction.drop(place)
         self.episodes.delete_all(place)
-        self.features.delete_all(place)
         which = RecordedIn(org=place.org, project=place.project)
         self.handles.recorded(which).clear(which)
-        self.projects.delete(*place.owner)
+        with self.features.alone():
+            self.features.delete_all(place)
+            self.projects.delete(*place.owner)
 
     def close(self) -> None:
         """Finish every write, and close the store and the catalog."""

@@ -116,7 +116,9 @@ def _wait_for(turn: ExitStack, lock: AbstractContextManager[None]) -> None:
     try:
         turn.enter_context(lock)
     except Timeout as error:
-        raise StoreLocked("A set is being embedded anew. Try again in a moment.") from error
+        raise StoreLocked(
+            "Sets of features are being moved or forgotten. Try again in a moment."
+        ) from error
 
 
 class Features:
@@ -268,15 +270,14 @@ class Features:
         return [feature_of(record) for record in found]
 
     def delete_all(self, place: Place) -> None:
-        """Forget every feature of a project's own sets."""
-        with self._staying():
-            for embedder in self._sets.embedders(place):
-                with self._handles.features(*place.owner, embedder) as memory:
-                    memory.forget(filter="TRUE")
+        """Forget every feature of a project's own sets, within `alone`."""
+        for embedder in self._sets.embedders(place):
+            with self._handles.features(*place.owner, embedder) as memory:
+                memory.forget(filter="TRUE")
 
     @contextmanager
-    def moving(self) -> Iterator[None]:
-        """Let nobody change features until the block ends, in which a set moves to an embedder.
+    def alone(self) -> Iterator[None]:
+        """Let nobody else change features until the block ends, which moves or forgets sets.
 
         Raises:
             StoreLocked: Others take too long.
@@ -288,7 +289,7 @@ class Features:
 
     @contextmanager
     def _staying(self) -> Iterator[None]:
-        """Let no set move to another embedder until the block ends, in which features change."""
+        """Let no set be moved or forgotten until the block ends, in which features change."""
         with ExitStack() as turn:
             lock = turn.enter_context(closing(ReadWriteLock(self._moves, is_singleton=False)))
             _wait_for(turn, lock.read_lock(_LONGEST_WAIT))

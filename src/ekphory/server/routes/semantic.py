@@ -281,6 +281,7 @@ def add_feature(request: AddFeature, session: ToWrite) -> FeatureId:
     )
     session.service.ensure_project(place)
     feature_id = session.service.features.add(place, feature)
+    session.service.ensure_project(place)  # it may have been deleted meanwhile
     session.metrics.added.inc()
     return FeatureId(feature_id=feature_id)
 

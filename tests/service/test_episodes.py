@@ -166,3 +166,13 @@ def test_a_uuid_stands_for_its_id_in_its_project_alone_and_a_callers_for_itself(
     assert uids.shown(home, [CALLERS]) == [CALLERS]
     # What is no UUID is an id already.
     assert uids.stored(home, ["note-7"]) == ["note-7"]
+
+
+def test_an_id_of_digits_without_hyphens_is_that_of_its_memory_and_no_uuid(service, home):
+    digits = "0123abcd" * 4
+    hyphens = "0123abcd-0123-abcd-0123-abcd0123abcd"
+    with service.memory(home) as memory:
+        memory.add("tea", id=digits)
+        memory.add("coffee", id=hyphens)
+        service.episodes.delete(home, service.uids.stored(home, [digits]))
+        assert [each.id for each in memory.list()] == [hyphens]

@@ -140,9 +140,11 @@ def _others(owner: tuple[str, str], memory_id: str) -> str:
 
 def _canonical(text: str) -> str | None:
     try:
-        return str(UUID(text))
+        canonical = str(UUID(text))
     except ValueError:
         return None
+    # Python reads digits without hyphens as well: such a text is an id of a caller.
+    return canonical if canonical == text.lower() else None
 
 
 # Names that MemMachine's clients use in metadata and filters, and how they are stored.

@@ -353,13 +353,13 @@ def test_the_example_of_a_cluster_of_a_hundred_million_follows_from_what_was_mea
     )
     warm, cold = value["warm/requests"], value["cold/requests"]
     commit, searches = value["commit/requests"], value["cpu_search/all"]
-    commit_seconds, write = value["commit/cpu"] / 1000, value["cpu_write/all"]
+    taken, write = value["commit/cpu"] / 1000, value["cpu_write/all"]
     expected = [
         f"100 × {stored:.2f} GB | {100 * stored:.0f} GB",
         f"1,000 × (.99 × {warm:.0f} + .01 × {cold:.1f}) + 100 × {commit:.1f} | "
         f"{1000 * (0.99 * warm + 0.01 * cold) + 100 * commit:,.0f} a second",
         f"64 × {process:.2f} GB + 10 × {held:.2f} GB | {64 * process + 10 * held:.0f} GB",
-        f"{searches:.1f} + 100 × {commit_seconds:.3f} | {searches + 100 * commit_seconds:.0f} cores",
+        f"{searches:.1f} + 100 × {taken:.3f} | {searches + 100 * taken:.0f} cores",
         f"100 × {write:,.0f} s | {100 * write / 3600:.0f} core hours, "
         f"{value['cpu_write/embedder'] / write:.0%} of them the embedder's",
     ]

@@ -112,7 +112,7 @@ def test_a_hook_ends_well_whatever_comes(ekphory):
     ran = ekphory.run("hook", "run", "claude-code", "prompt", stdin="not json")
     assert (ran.exit_code, ran.stdout) == (0, "")
     failure = ekphory.json("hook", "status")["last_failure"]
-    assert "is no JSON" in failure["failure"]
+    assert "is not JSON" in failure["failure"]
 
 
 def test_hooks_are_paused_and_go_on(ekphory):

@@ -123,10 +123,10 @@ def test_openclaw_gets_what_names_the_plugin(tmp_path):
 @pytest.mark.parametrize(
     ("content", "named"),
     [
-        (b"{not json", "is no JSON"),
+        (b"{not json", "is not JSON"),
         (b'{"limit": NaN}', "NaN is no number"),
         (b'{"env": {"A": "1", "A": "2"}}', "'A' stands in one object twice"),
-        (b'{"name": "\xff"}', "is no UTF-8"),
+        (b'{"name": "\xff"}', "is not UTF-8"),
     ],
 )
 def test_a_file_that_cannot_be_read_or_kept_whole_is_left_and_named(tmp_path, content, named):

@@ -240,7 +240,7 @@ def _read(file: Path) -> str | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        raise InvalidInput("file", str(file), "is no UTF-8", _REMEDY) from error
+        raise InvalidInput("file", str(file), "is not UTF-8", _REMEDY) from error
 
 
 def _parse(file: Path, text: str | None) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def _parse(file: Path, text: str | None) -> dict[str, Any]:
     try:
         content = json.loads(text, object_pairs_hook=_make_object, parse_constant=_refuse)
     except ValueError as error:
-        raise InvalidInput("file", str(file), f"is no JSON ({error})", _REMEDY) from error
+        raise InvalidInput("file", str(file), f"is not JSON ({error})", _REMEDY) from error
     hooks = content.get("hooks", {}) if isinstance(content, dict) else None
     if not isinstance(hooks, dict) or not all(isinstance(each, list) for each in hooks.values()):
         raise InvalidInput("file", str(file), "has hooks of another form", _REMEDY)
@@ -265,7 +265,7 @@ def _make_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a number in JSON")
 
 
 def _format(content: Mapping[str, Any]) -> str:
@@ -347,7 +347,7 @@ def read_payload(text: str) -> HookPayload:
         given = json.loads(text)
     except ValueError as error:
         # Nothing of the payload is told: it may hold a secret.
-        raise InvalidInput("payload", len(text), "is no JSON", remedy) from error
+        raise InvalidInput("payload", len(text), "is not JSON", remedy) from error
     if not isinstance(given, Mapping):
         raise InvalidInput("payload", len(text), "must be an object", remedy)
     session = given.get("conversation_id") or given.get("session_id")

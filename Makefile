@@ -9,6 +9,9 @@ TORCH_INDEX ?=
 # How long `make load-hooks` runs.
 MINUTES ?= 60
 
+# How often `make test-cluster` kills or pauses what serves; 300 take more than an hour on two cores.
+KILLS ?= 20
+
 # What `make figures` measures, empty for all, and the folder that holds the benchmarks.
 NAME ?=
 DATA ?= ../shared/data
@@ -62,7 +65,7 @@ test-long: $(WITH_TORCH)  ## The tests that take longest: kills at many moments,
 	$(BIN)/python -m pytest -m long -n auto --dist worksteal --durations=25
 
 test-cluster: $(WITH_CLUSTER)  ## Install Ray; shards on an S3 of this machine, writers that pause, kills
-	$(BIN)/python -m pytest tests/cluster -m long --durations=10
+	EKPHORY_TEST_KILLS=$(KILLS) $(BIN)/python -m pytest tests -m long -k cluster --durations=10
 
 attack: $(INSTALLED)  ## Attack what README promises; writes build/attack.json
 	$(BIN)/python -m scripts.attack --resume

@@ -124,7 +124,7 @@ def test_openclaw_gets_what_names_the_plugin(tmp_path):
     ("content", "named"),
     [
         (b"{not json", "is not JSON"),
-        (b'{"limit": NaN}', "NaN is no number"),
+        (b'{"limit": NaN}', "NaN is not a number"),
         (b'{"env": {"A": "1", "A": "2"}}', "'A' stands in one object twice"),
         (b'{"name": "\xff"}', "is not UTF-8"),
     ],

@@ -65,8 +65,8 @@ def open_memory(store_path, close_at_end, where):
             if where == "over a cluster":
                 from tests.cluster.front import running_front
 
-                url = serving.enter_context(running_front(store_path))
-                return {"path": url, "org": "acme", "project": "home"}
+                url = serving.enter_context(running_front(store_path)).base_url
+                return {"path": str(url), "org": "acme", "project": "home"}
             from tests.server.running import running_server
 
             return {"path": serving.enter_context(running_server(store_path)).url}

@@ -18,8 +18,8 @@ from ekphory.testing import HashEmbedder
 class Replicas:
     """Replicas in this process; `machines` of them, of which the next request meets another."""
 
-    def __init__(self, shards, machines=1):
-        self._models = ServiceModels(embedder=HashEmbedder())
+    def __init__(self, shards, machines=1, models=None):
+        self._models = models or ServiceModels(embedder=HashEmbedder())
         self._shards = shards
         self._machines = [{} for _ in range(machines)]
         self._turn = 0
@@ -38,13 +38,13 @@ class Replicas:
 
 
 @contextmanager
-def running_front(root):
-    """Serve a new store of three shards, and yield the URL."""
+def running_front(root, models=None):
+    """Serve a new store of three shards, and yield a client of it."""
     for package in ("obstore", "lance"):
         pytest.importorskip(package, reason=NEEDED)
     shards = make_shards(str(root), HashEmbedder(), count=3)
-    with closing(Replicas(shards)) as replicas:
+    with closing(Replicas(shards, models=models)) as replicas:
         front = Front(shards, replicas.ask, errors=(StoreError,))
         options = ServerOptions(store=shards.root, catalog=Path(root) / "keys.sqlite3")
         with running_application(front.application(options), options) as client:
-            yield str(client.base_url)
+            yield client

@@ -4,15 +4,37 @@ import itertools
 from contextlib import ExitStack
 
 import pytest
-from tests.server.running import running_server
+from tests.server.running import RunningServer, models, running_server
 
 _numbers = itertools.count(1)
 
 
+def pytest_generate_tests(metafunc):
+    """Ask a cluster too, in the modules that say so."""
+    is_of_one_store = metafunc.definition.get_closest_marker("one_store")
+    if (
+        getattr(metafunc.module, "ALSO_OVER_A_CLUSTER", False)
+        and "server" in metafunc.fixturenames
+        and not is_of_one_store
+    ):
+        places = [pytest.param(False, id="one machine"), OVER_A_CLUSTER]
+        metafunc.parametrize("server", places, indirect=True, scope="module")
+
+
+OVER_A_CLUSTER = pytest.param(True, id="a cluster", marks=pytest.mark.long)
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with running_server(tmp_path_factory.mktemp("served") / "store") as running:
-        yield running
+def server(request, tmp_path_factory):
+    store = tmp_path_factory.mktemp("served") / "store"
+    if not getattr(request, "param", False):
+        with running_server(store) as running:
+            yield running
+        return
+    from tests.cluster.front import running_front
+
+    with running_front(store, models()) as client:
+        yield RunningServer(str(client.base_url), str(store), None, client)
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """What is captured, over REST, with the bundled model."""
 
+ALSO_OVER_A_CLUSTER = True
+
 
 def test_a_dialogue_is_captured_without_its_secret(server, project):
     messages = [

@@ -7,6 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
+ALSO_OVER_A_CLUSTER = True
 ASKED = {"model": "any", "texts": ["tea", "coffee"], "input_type": "search_document"}
 
 
@@ -16,6 +17,7 @@ def client(server):
         yield cohere.ClientV2("any", base_url=server.url, httpx_client=connections)
 
 
+@pytest.mark.one_store
 def test_coheres_client_gets_every_type_it_asks_for(server, client):
     types = ["float", "int8", "uint8", "binary", "ubinary", "base64"]
     given = client.embed(**ASKED, embedding_types=types).embeddings

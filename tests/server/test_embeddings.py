@@ -11,6 +11,7 @@ from tests.server.running import models
 from ekphory.server.options import Limits
 from ekphory.testing import HashEmbedder
 
+ALSO_OVER_A_CLUSTER = True
 TEXTS = ["I prefer tea", "it rained"]
 
 

@@ -6,6 +6,8 @@ from tests.server.running import running_server
 from ekphory.memory import Memory
 from ekphory.testing import HashEmbedder
 
+ALSO_OVER_A_CLUSTER = True
+
 
 def test_memories_of_no_project_go_to_the_universal_one(server):
     server.answer("/memories", {"messages": [{"content": "for everyone"}]})
@@ -55,6 +57,7 @@ def test_a_threshold_above_every_score_leaves_nothing(server, project, say, foun
     assert episodic["long_term_memory"]["episodes"] == []
 
 
+@pytest.mark.one_store
 def test_the_trace_comes_only_on_request_and_can_always_be_read(server, say, project):
     say("tea")
     body = {**project, "query": "tea"}
@@ -72,6 +75,7 @@ def test_the_trace_comes_only_on_request_and_can_always_be_read(server, say, pro
     assert server.client.get("/api/v2/traces/none").status_code == 404
 
 
+@pytest.mark.one_store
 def test_the_agent_follows_a_question_and_its_kept_trace_holds_no_text(server, say, project):
     say("Rembrandt was married to Saskia.", "Saskia was born in Leeuwarden.")
     asked = {"query": "Where was Rembrandt's wife born?", "agent_mode": True}
@@ -100,6 +104,7 @@ def test_an_error_has_memmachines_shape(server, project):
     }
 
 
+@pytest.mark.one_store
 def test_several_faults_of_a_payload_are_listed(server, project):
     status, message = server.refusal("/memories/search", {"top_k": 0, "org_id": "a\nb"})
     first, *faults = message.splitlines()
@@ -119,6 +124,7 @@ def test_a_project_says_which_models_it_uses(server, project):
     assert (config["embedder"], config["reranker"]) == ("hash-embedder", "overlap-reranker")
 
 
+@pytest.mark.one_store
 def test_what_python_has_written_is_found_and_can_be_deleted(server, project, found):
     def newest():
         return found("tea")["episodic_memory"]["short_term_memory"]["episodes"]

@@ -7,6 +7,7 @@ from tests.server.running import models
 
 from ekphory.server.options import Limits
 
+ALSO_OVER_A_CLUSTER = True
 DRINKS = ["it rained", "tea is warm", "tea or coffee"]
 PATHS = ["/rerank", "/v1/rerank", "/v2/rerank", "/api/openmem/v1/rerank"]
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+ALSO_OVER_A_CLUSTER = True
+
 
 @pytest.fixture
 def moved(say):

@@ -278,9 +278,11 @@ _SERVED = ("/api/v2/memories", "/api/v2/projects", "/api/v2/memory/episodic", _I
 _OF_ONE_STORE = frozenset(VERBS_PATH + name for name in ("health", "repair", "verify"))
 _UNHURRIED = frozenset(VERBS_PATH + name for name in ("conflicts", "export"))
 """Reads that may go through all memories of a project."""
-_MODELS = frozenset(
-    {"/rerank", "/v1/rerank", "/v2/rerank", "/api/openmem/v1/rerank", "/v1/embeddings", "/v2/embed"}
-)
+_MODELS = frozenset({"/rerank", "/v1/rerank", "/v2/rerank", "/api/openmem/v1/rerank"}) | {
+    "/v1/models",
+    "/v1/embeddings",
+    "/v2/embed",
+}
 _REPLICA_CPUS = 0.5
 _UNCOUNTED = "A shard did not say how many memories it holds. Try again."
 

@@ -224,6 +224,9 @@ def refusal(store, *options):
 def test_an_address_that_others_reach_needs_a_key(serve, tmp_path):
     sentence = refusal(tmp_path / "store", "--host", "0.0.0.0")
     assert sentence.startswith("0.0.0.0 can be reached by others, and there is no key yet.")
+    sentence = refusal(tmp_path / "store", "--require-key")
+    assert sentence.startswith("Every request is to have a key, and there is no key yet.")
+    assert sentence.endswith("or leave out --require-key.")
     key = make_key(tmp_path / "store")
     server = serve("--host", "0.0.0.0")
     assert server.add("tea").status_code == 401

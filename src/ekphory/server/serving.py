@@ -23,7 +23,7 @@ from ekphory.config import read_settings
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.server.app import create_app
 from ekphory.server.limits import TimedConfig
-from ekphory.server.options import VARIABLE, ServerOptions
+from ekphory.server.options import VARIABLE, ServerOptions, is_loopback
 from ekphory.server.request_log import LOG, Application
 from ekphory.service.configuration import read_configuration
 from ekphory.service.handles import catalog_file
@@ -238,12 +238,15 @@ def check_key(options: ServerOptions) -> None:
     if not options.needs_key or options.key is not None:
         return
     with closing(Database(catalog_file(options.store, options.catalog))) as database:
-        if not AccessKeys(database).any_in_use():
-            raise NeedsKey(
-                f"{options.host} can be reached by others, and there is no key yet. Make one with "
-                f"`ekphory keys create --store {options.store}`, give one in {VARIABLE}, "
-                "or listen on 127.0.0.1."
-            )
+        if AccessKeys(database).any_in_use():
+            return
+    reason, else_do = f"{options.host} can be reached by others", "listen on 127.0.0.1"
+    if is_loopback(options.host):
+        reason, else_do = "Every request is to have a key", "leave out --require-key"
+    raise NeedsKey(
+        f"{reason}, and there is no key yet. Make one with `ekphory keys create --store "
+        f"{options.store}`, give one in {VARIABLE}, or {else_do}."
+    )
 
 
 def _listeners(options: ServerOptions) -> list[socket.socket]:

@@ -3,6 +3,7 @@ import re
 
 import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
+from tests.server.running import running_server
 
 from services.wire import running_service, says
 
@@ -234,6 +235,14 @@ def test_the_chain_is_shown_search_by_search_and_hop_by_hop_and_written_as_event
     assert lines[-1].startswith("ChainOfQueryAgent, local")
     kinds = [json.loads(line)["event_type"] for line in file.read_text("utf-8").splitlines()]
     assert (kinds[0], kinds[-1]) == ("session_started", "orchestration_completed")
+
+
+@pytest.mark.slow
+def test_a_server_is_asked_with_the_agent_that_it_is_configured_for(ekphory, tmp_path):
+    with running_server(tmp_path / "served") as server:
+        ekphory.run("add", "Mara lives in Porto", EKPHORY_STORE=server.url)
+        told = ekphory.run("ask", "Where does Mara live?", EKPHORY_STORE=server.url)
+    assert "Mara lives in Porto" in told.stdout
 
 
 def test_what_likely_does_not_answer_is_told_as_such(told):

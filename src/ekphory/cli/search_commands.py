@@ -177,8 +177,10 @@ def ask(
     # Needs numpy, which `ekphory --version` does without.
     from ekphory.agent.configuration import read_agent_settings
 
-    given = {"agent_session_provider": agent.provider}
-    settings = read_agent_settings(agent.config, arguments=given)
+    settings = None  # of the configuration here, or of the server's
+    if agent.provider is not None or agent.config is not None:
+        given = {"agent_session_provider": agent.provider}
+        settings = read_agent_settings(agent.config, arguments=given)
     tell = None if output.json or answer_context else partial(print_event, result_console())
     options = AgentOptions(settings=settings, stage_results=agent.stage_results, on_event=tell)
     with open_existing(where) as memory:

@@ -506,6 +506,8 @@ class Front:
         path, body = request.url.path, await request.body()
         if not is_served(path):
             message = "A cluster does not answer this yet. `ekphory serve` does, on one machine."
+            if path in _OF_ONE_STORE:
+                message = "This is of one store. `ekphory cluster verify` looks at all shards."
             return make_error_response(path, 501, message, kind="NotImplemented")
         caller: Caller = request.state.caller
         org, project = find_project(path, parse_object(body) or {}, caller)

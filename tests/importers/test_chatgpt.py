@@ -152,3 +152,11 @@ def test_the_zip_archive_of_an_export_is_read_with_all_its_parts(tmp_path):
     parts = {f"data/conversations-{part}": [talk] for part, talk in talks.items()}
     path = archived(tmp_path / "export.zip", **parts, user={})
     assert texts(kept(read_chatgpt(path))) == ["000", "001"]
+
+
+def test_a_message_whose_role_is_no_text_is_counted_and_the_others_are_read(file):
+    said = [node("m1", "root", role=["user"], text="Hi"), node("m2", "m1", text="Good morning")]
+    path = file("conversations.json", json.dumps([conversation(said, "m2")]))
+    found = list(read_chatgpt(path))
+    assert SkippedPart("message without a role") in found
+    assert texts(kept(found)) == ["Good morning"]

@@ -112,3 +112,10 @@ def test_the_zip_archive_and_the_unpacked_folder_give_the_same(file, tmp_path):
         archive.writestr("conversations.json", content)
     from_zip = [record.fields for record in read_claude(tmp_path / "data.zip")]
     assert from_zip == [record.fields for record in read_claude(folder)]
+
+
+def test_a_sender_that_is_no_text_is_reported_and_the_other_messages_are_read(file):
+    said = message("m1", ["human"], "Where?"), message("m2", "human", "Where to eat?")
+    broken, record = read(file, conversation(*said))
+    assert (broken.field, broken.content) == ("sender", "Where?")
+    assert record.fields["text"] == "Where to eat?"

@@ -244,3 +244,12 @@ def test_what_the_tool_of_langmem_stores_is_read_from_a_dump_of_the_table(given)
     (record,), _ = given(read_langmem, json.dumps(row) + "\n", "store.jsonl")
     assert (record["id"], record["text"]) == ("memories/mara/k", "Tea at five")
     assert record["at"] == datetime(2025, 2, 6, 18, 54, 32, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("levels", [1_000, 5_000, 100_000])
+def test_what_is_nested_too_deeply_is_reported_and_what_stands_before_it_is_read(given, levels):
+    tea = '{"id": "1", "memory": "Tea at five", "created_at": "2024-01-01"}'
+    nested = '{"a": ' * levels + "1" + "}" * levels
+    records, broken = given(read_mem0, f"[{tea}, {nested}, {tea}]")
+    assert [record["text"] for record in records] == ["Tea at five"]
+    assert broken == [("m.json: element 1", "conversation")]

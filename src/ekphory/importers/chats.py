@@ -569,7 +569,7 @@ def _read_message(message: Mapping[str, Any], text: str, node_id: str) -> Export
     identity = message.get("id")
     return ExportedMessage(
         id=identity if isinstance(identity, str) and identity else node_id,
-        role=_ROLES[message["author"]["role"]],
+        role=_ROLES[read_text(message["author"]["role"])],
         text=text,
         at=read_moment(message.get("create_time")),
         changed=read_moment(message.get("update_time")),
@@ -580,10 +580,10 @@ def _read_message(message: Mapping[str, Any], text: str, node_id: str) -> Export
 def _explain_absence(message: Mapping[str, Any], text: str) -> str | None:
     """Return why a message is not one that the product shows; None where it is."""
     content, metadata, author = message["content"], message.get("metadata"), message.get("author")
-    role = author.get("role") if isinstance(author, dict) else None
+    role = read_text(author.get("role")) if isinstance(author, dict) else ""
     kind = content.get("content_type", "text")
     if role not in _ROLES:
-        return f"{role} message"
+        return f"{role} message" if role else "message without a role"
     if kind not in _VISIBLE_CONTENT:
         return f"{kind} message"
     hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
@@ -644,7 +644,7 @@ def _read_claude_messages(conversation: Mapping[str, Any], place: str) -> Iterat
         where = f"{place}, message {position}"
         if not isinstance(message, dict):
             yield Unreadable(where, "message", "must be an object.", str(message)[:500])
-        elif message.get("sender") not in _CLAUDE_ROLES:
+        elif read_text(message.get("sender")) not in _CLAUDE_ROLES:
             reason = f"unknown sender {message.get('sender')!r}; expected human or assistant."
             yield Unreadable(where, "sender", reason, str(message.get("text"))[:500])
         else:
@@ -722,7 +722,7 @@ def _read_claude_message(
     attached = ", ".join(name for name in names if name)
     return ExportedMessage(
         id=identity if isinstance(identity, str) and identity else str(position),
-        role=_CLAUDE_ROLES[message.get("sender")],
+        role=_CLAUDE_ROLES[read_text(message.get("sender"))],
         text=text,
         at=read_moment(message.get("created_at")),
         changed=read_moment(message.get("updated_at")),

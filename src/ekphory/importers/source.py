@@ -142,7 +142,7 @@ def top_level_keys(stream: io.BufferedReader) -> Iterator[str]:
     within it that an export keeps its records in, with the keys of what lies around it.
     """
     try:
-        for prefix, event, value in ijson.parse(stream, use_float=True):
+        for prefix, event, value in _parse(stream):
             if event not in ("map_key", "end_map") or not _leads_to_a_record(prefix):
                 continue
             if event == "map_key":
@@ -177,14 +177,33 @@ def describe_json_error(name: str, position: int, error: Exception) -> Unreadabl
 
 def _read_elements(stream: io.BufferedReader) -> Iterator[object]:
     if looks_like_json(stream) == "[":
-        yield from ijson.items(stream, "item", use_float=True)
+        yield from ijson.items(_parse(stream), "item")
         return
-    for whole in ijson.items(stream, "", use_float=True):
+    for whole in ijson.items(_parse(stream), ""):
         inner = whole.get("conversations") if isinstance(whole, dict) else None
         if isinstance(inner, list):
             yield from inner
         else:
             yield whole
+
+
+DEEPEST_JSON = 250
+"""Levels of JSON that are read: what is built of more cannot be shown, and a path leads to each."""
+
+
+def _parse(stream: io.BufferedReader) -> Iterator[tuple[str, str, Any]]:
+    """Read the events of a JSON file, with the path to each; deep nesting counts as broken."""
+    events: Iterator[tuple[str, str, Any]] = ijson.parse(_limit_depth(stream))
+    return events
+
+
+def _limit_depth(stream: io.BufferedReader) -> Iterator[tuple[str, Any]]:
+    depth = 0
+    for event, value in ijson.basic_parse(stream, use_float=True):
+        depth += event.startswith("start_") - (event in ("end_map", "end_array"))
+        if depth > DEEPEST_JSON:
+            raise ijson.JSONError(f"nested over {DEEPEST_JSON} levels deep")
+        yield event, value
 
 
 CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]\d+)?\.json")

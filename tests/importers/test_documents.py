@@ -307,6 +307,15 @@ def test_a_folder_whose_documents_are_all_gone_is_emptied(memory, house):
     assert (report.forgotten, memory.count()) == (3, 0)
 
 
+def test_a_document_in_whose_place_a_folder_is_now_is_gone(memory, house, file):
+    import_documents(memory, house, options=PRUNE)
+    (house / "guide.md").unlink()
+    file("house/guide.md/roof.md", "It is old.\n")
+    report = import_documents(memory, house, options=PRUNE)
+    assert (report.added, report.forgotten) == (1, 2)
+    assert texts(memory) == ["Keys hang in the hall.", "It is old."]
+
+
 @pytest.mark.slow
 def test_a_folder_that_is_replaced_while_it_is_watched_is_followed(memory, house):
     deadline, told = time.monotonic() + 30, []

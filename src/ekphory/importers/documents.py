@@ -193,6 +193,15 @@ def _exists(path: Path) -> bool:
         return True
 
 
+def _holds_document(path: Path) -> bool:
+    """Whether a document may be there; a folder that is called like one is none."""
+    try:
+        is_folder = tree.find_reader(path) is not None and path.is_dir()
+    except OSError:
+        is_folder = False
+    return _exists(path) and not is_folder
+
+
 _NOTES = frozenset({".md", ".markdown", ".txt", ".rst"})
 
 
@@ -391,7 +400,9 @@ class _Import:
 
     def _has_gone(self, path: Path) -> bool:
         """Whether what may have held documents is no longer there; a root folder never counts."""
-        if path.exists() or self._options.gone == "keep" or self._folder not in path.parents:
+        if _holds_document(path):
+            return False
+        if self._options.gone == "keep" or self._folder not in path.parents:
             return False
         if self._root != self._folder:
             return path == self._root
@@ -492,7 +503,8 @@ class _Import:
         if not self._folder.is_dir():
             return
         paths = {session: session[len(self._name) + 1 :] for session in self._list_sessions(below)}
-        gone = [session for session, path in paths.items() if not _exists(self._folder / path)]
+        places = {session: self._folder / path for session, path in paths.items()}
+        gone = [session for session, place in places.items() if not _holds_document(place)]
         self._forget("session", gone)
 
     def _list_sessions(self, below: str) -> list[str]:

@@ -206,6 +206,27 @@ def test_of_a_long_document_the_passages_that_changed_are_replaced(memory, expor
     assert memory.count() == stored
 
 
+def test_a_passage_that_was_corrected_stays_when_its_document_changes_elsewhere(memory, export):
+    def given(name, text, year):
+        doc = {"uuid": "d1", "filename": "a.txt", "content": text, "created_at": f"{year}-01-01"}
+        return export(name, conversations=[CHAT], projects=[{"uuid": "p1", "docs": [doc]}])
+
+    # Two passages, of which the first is corrected.
+    hall, cellar = ("The key is in the hall. " * 50).strip(), ("It is damp. " * 90).strip()
+    import_path(memory, given("first", f"{hall}\n\n{cellar}", 2026))
+    (key,) = memory.list(filter="sequence = 0 AND path = 'a.txt'")
+    memory.update(key.id, text="The key hangs behind the boiler.")
+    dry = cellar.replace("damp", "long")
+    import_path(memory, given("second", f"{hall}\n\n{dry}", 2999))
+    kept = [each.text for each in memory.list(filter="path = 'a.txt'", order="written")]
+    assert "The key hangs behind the boiler." in kept
+    assert not any("damp" in text for text in kept)
+    # What the document says anew of it holds.
+    gone = hall.replace("hall", "attic")
+    import_path(memory, given("third", f"{gone}\n\n{dry}", 3000))
+    assert "The key hangs behind the boiler." not in texts(memory)
+
+
 def test_what_was_changed_by_hand_stays_when_the_same_export_is_imported_again(memory, export):
     path = export("january", conversations=[JANUARY])
     import_path(memory, path)

@@ -127,7 +127,7 @@ class KnownRecords:
         said = [(each, draft) for each, draft in drafts if draft is not None]
         held = {record.sequence: record for record in stored}
         pairs = [(each, draft, held.get(draft.sequence)) for each, draft in said]
-        changed = [pair for pair in pairs if pair[2] is None or pair[2].text != pair[1].text]
+        changed = [pair for pair in pairs if not self._says_already(*pair)]
         there = {record.id for _, _, record in pairs if record is not None}
         taken = {record.id for record in stored}
         gone = taken - there
@@ -148,6 +148,19 @@ class KnownRecords:
             waiting.append(_name_anew(each, stored[0], taken))
         self._outdated += sorted(gone)
         return waiting
+
+    def _says_already(
+        self, each: ImportedRecord, draft: MemoryRecord, record: MemoryRecord | None
+    ) -> bool:
+        """Return whether a passage has these words, or somebody has corrected them in it.
+
+        Its text may have changed elsewhere: that it is newer takes no correction back.
+        """
+        if record is None or record.text == draft.text:
+            return record is not None
+        if each.fields.get("at") is None or record.at != record.created_at:
+            return False  # an import gave it these words, with a moment of theirs
+        return draft.text in [before.text for before in self._earlier(record)]
 
     def _is_older(
         self, moment: datetime | None, latest: datetime, changed: Sequence[_Changed]

@@ -13,9 +13,18 @@ import pytest
 
 from documents.making import PdfMaker
 from ekphory.documents.blocks import Exclusion, join_passages
+from ekphory.documents.settings import ReadingSettings
 from ekphory.documents.text import LARGEST_TEXT
+from ekphory.documents.tree import DocumentFile, find_reader
 from ekphory.errors import InvalidInput, ScopeError
-from ekphory.importers.documents import DocumentOptions, import_documents, watch_documents
+from ekphory.importers.documents import (
+    DocumentOptions,
+    ImportedDocument,
+    compute_digest,
+    import_documents,
+    read_records,
+    watch_documents,
+)
 from ekphory.importers.report import ImportInterrupted
 from ekphory.importers.run import import_path
 
@@ -305,6 +314,19 @@ def test_a_folder_whose_documents_are_all_gone_is_emptied(memory, house):
         path.unlink()
     report = import_documents(memory, house, options=DocumentOptions(gone="forget"))
     assert (report.forgotten, memory.count()) == (3, 0)
+
+
+def test_a_document_that_is_changed_while_it_is_read_and_back_is_read_again(memory, file):
+    path, settings = file("house/plan.txt", "The boiler is old.\n"), ReadingSettings()
+    listed = DocumentFile(path, "plan.txt")
+    document = ImportedDocument(listed, find_reader(path), path.as_posix(), "reference_library")
+    digest = compute_digest(document, settings)
+    path.write_text("The boiler is new.\n")
+    memory.add_many([found.fields for found in read_records(document, settings, digest)])
+    assert texts(memory) == ["The boiler is new."]
+    path.write_text("The boiler is old.\n")
+    import_documents(memory, path.parent, options=DocumentOptions(page_reader=None))
+    assert texts(memory) == ["The boiler is old."]
 
 
 def test_a_document_in_whose_place_a_folder_is_now_is_gone(memory, house, file):

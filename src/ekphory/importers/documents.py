@@ -40,7 +40,7 @@ SOURCE = "document"
 DIGEST = "digest"
 """Metadata of every passage: a digest of its file and of how it was read."""
 LAST = "last"
-"""Metadata of the last passage of a document that was read without a problem."""
+"""Metadata of the last passage of a document that was read without a problem, as it still is."""
 _READ_BYTES = 2**20
 _OUR_KEYS = (*SCOPE_FIELDS, DIGEST, LAST, REFERENCES)
 
@@ -88,6 +88,7 @@ def read_records(
 
     Raises:
         MissingExtra: `[docs]` is not installed.
+        OSError: The file cannot be read, or is gone at the end.
     """
     changed = _read_change_time(document.file.path)
     held: tuple[Passage, int] | None = None
@@ -106,7 +107,9 @@ def read_records(
         else:
             yield found
     if held is not None:
-        marks: dict[str, Scalar] = {DIGEST: digest} | ({LAST: True} if sound else {})
+        # Of a file that was changed meanwhile, and back, the digest would say that all is there.
+        is_whole = sound and compute_digest(document, settings) == digest
+        marks: dict[str, Scalar] = {DIGEST: digest} | ({LAST: True} if is_whole else {})
         yield _make_record(document, note, held, marks, changed)
 
 

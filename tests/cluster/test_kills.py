@@ -257,3 +257,16 @@ def test_nothing_acknowledged_is_lost_whatever_dies_or_pauses(failing_storage, n
         assert stored == Counter(client.stored.items())
         assert client.wrong == []
     assert max(reads) < READ_SECONDS + 1
+
+
+OWN = """
+from ekphory.cluster.ray_session import running_ray
+with running_ray(cpus=1) as ray:
+    print(ray.cluster_resources()["CPU"])
+"""
+
+
+def test_a_ray_of_its_own_is_started_beside_one_that_runs(nodes, monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS")
+    told = subprocess.run([sys.executable, "-c", OWN], capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stdout) == (0, "1.0\n"), told.stderr

@@ -254,7 +254,8 @@ class Cluster:
     def end(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(timeout=STARTS)
-        self.process.stdout.close()
+        with self.process.stdout as told:
+            assert told.read() == ""
 
 
 def is_whole(text):

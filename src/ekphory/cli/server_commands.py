@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, redirect_stdout, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -522,8 +523,13 @@ def serve_cluster(
     from ekphory.cluster.serving import ClusterOptions
     from ekphory.cluster.serving import serve_cluster as run
 
-    with say_stopped():
-        tell = partial(print_listening, output, pages=_PAGES_OF_CLUSTER)
+    with say_stopped(), ExitStack() as listened:
+
+        def tell(listening: Listening) -> None:
+            print_listening(output, listening, pages=_PAGES_OF_CLUSTER)
+            # Ray goes on to tell of its workers, which is no part of the answer.
+            listened.enter_context(redirect_stdout(sys.stderr))
+
         asked = ClusterOptions(
             server=options, shards=cluster.shards, replicas=options.workers, cpus=cluster.cpus
         )

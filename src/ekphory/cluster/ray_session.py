@@ -49,7 +49,8 @@ def running_ray(*, cpus: int | None) -> Iterator[Any]:
         }
     )
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="error", **started)
+        # `local`: without an address Ray would join whichever one runs here.
+        ray.init(address=address or "local", log_to_driver=False, logging_level="error", **started)
     except Exception as error:  # Ray raises no narrower one where it starts too slowly
         remedy = "Check RAY_ADDRESS" if address else "End what keeps this machine busy"
         raise StoreError(f"Ray did not start ({error}). {remedy}, and run it again.") from error

@@ -1,7 +1,5 @@
 """What a store of shards costs, measured on an object storage that counts."""
 
-import urllib.request
-
 import pytest
 
 from ekphory.errors import InvalidInput
@@ -28,17 +26,15 @@ def test_options_that_measure_nothing_are_refused(given, message):
 @pytest.mark.long
 def test_the_object_storage_counts_requests_and_bytes():
     pytest.importorskip("moto.server", reason=NEEDED)
+    obstore = pytest.importorskip("obstore", reason=NEEDED)
     import os
 
     with object_storage(delay=0.0) as traffic:
-        url = f"{os.environ['AWS_ENDPOINT']}/bench/some"
+        bucket = obstore.store.from_url("s3://bench")
         before = traffic.copy()
-        request = urllib.request.Request(url, data=b"12345", method="PUT")
-        urllib.request.urlopen(request).close()
-        with urllib.request.urlopen(url) as answer:
-            assert answer.read() == b"12345"
-        since = traffic.since(before)
-        assert (since.requests, since.sent, since.received) == (2, 5, 5)
+        obstore.put(bucket, "some", b"12345")
+        assert obstore.get(bucket, "some").bytes() == b"12345"
+        assert traffic - before == {"requests": 2, "sent": 5, "received": 5}
     assert "AWS_ENDPOINT" not in os.environ
 
 

@@ -94,7 +94,7 @@ def counting(traffic):
     """Count the requests of the block into the list that it is given."""
     counts, before = [], traffic.copy()
     yield counts
-    counts.append(traffic.since(before).requests)
+    counts.append((traffic - before)["requests"])
 
 
 def count_first_search(shards, traffic):

@@ -135,7 +135,7 @@ def test_a_key_is_needed_where_one_is_given(shards, replicas, tmp_path):
 def test_a_handle_on_a_cluster_must_name_org_and_project(ask, scope, field):
     [(status, body)] = ask(("/api/v1/memory/list", {"scope": scope}))
     assert (status, body["detail"]["fields"]["field"]) == (422, field)
-    assert "A cluster answers for one project" in body["detail"]["message"]
+    assert "a cluster answers for one project. Give org and" in body["detail"]["message"]
 
 
 VERB = (

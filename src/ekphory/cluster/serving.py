@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +55,7 @@ from ekphory.remote import VERBS_PATH
 from ekphory.scope import Scope
 from ekphory.server.app import PATHS, create_app
 from ekphory.server.auth import Caller
-from ekphory.server.errors import (
-    RETRY,
-    add_error_handlers,
-    describe_verb_error,
-    make_error_response,
-)
+from ekphory.server.errors import RETRY, add_error_handlers, make_error_response
 from ekphory.server.limits import METHODS, Slots, guard, is_write
 from ekphory.server.options import ServerOptions
 from ekphory.server.request_log import Metrics
@@ -278,11 +272,12 @@ _SERVED = ("/api/v2/memories", "/api/v2/projects", "/api/v2/memory/episodic", _I
 _OF_ONE_STORE = frozenset(VERBS_PATH + name for name in ("health", "repair", "verify"))
 _UNHURRIED = frozenset(VERBS_PATH + name for name in ("conflicts", "export"))
 """Reads that may go through all memories of a project."""
-_MODELS = frozenset({"/rerank", "/v1/rerank", "/v2/rerank", "/api/openmem/v1/rerank"}) | {
-    "/v1/models",
-    "/v1/embeddings",
-    "/v2/embed",
-}
+_MODELS = frozenset(
+    {
+        *("/rerank", "/v1/rerank", "/v2/rerank", "/api/openmem/v1/rerank"),
+        *("/v1/models", "/v1/embeddings", "/v2/embed"),
+    }
+)
 _REPLICA_CPUS = 0.5
 _UNCOUNTED = "A shard did not say how many memories it holds. Try again."
 
@@ -512,7 +507,10 @@ class Front:
         caller: Caller = request.state.caller
         org, project = find_project(path, parse_object(body) or {}, caller)
         if path.startswith(VERBS_PATH) and not (org and project):
-            return _refuse_unbound(org, project)
+            field, remedy = "project" if org else "org", "Give org and project"
+            raise InvalidInput(
+                field, None, "is open, and a cluster answers for one project", remedy
+            )
         return await self._answer(self._shards.find(org, project), request, body)
 
     async def _list_projects(self, request: Request) -> Response:
@@ -585,8 +583,8 @@ class Front:
         if self._slots.is_full(name):
             message = "Too many requests wait for this project's shard. Try again in a moment."
             return make_error_response(request.path, 503, message, kind="Overloaded", headers=RETRY)
-        is_slow = is_write({"method": request.method, "path": request.path})
-        seconds = None if is_slow or request.path in _UNHURRIED else READ_SECONDS
+        is_writing = is_write({"method": request.method, "path": request.path})
+        seconds = None if is_writing or request.path in _UNHURRIED else READ_SECONDS
         status = 503
         try:
             with (
@@ -610,17 +608,6 @@ def is_served(path: str) -> bool:
     if path.startswith(VERBS_PATH):
         return path in PATHS and path not in _OF_ONE_STORE
     return path in _MODELS or any(path == each or path.startswith(f"{each}/") for each in _SERVED)
-
-
-def _refuse_unbound(org: str, project: str) -> Response:
-    """Refuse a verb of a handle that is bound to no project: it would be of all shards."""
-    field, value = ("project", project) if org else ("org", org)
-    problem, remedy = "is not named", "A cluster answers for one project: give org and project"
-    error, status = (
-        InvalidInput(field, value or None, problem, remedy),
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-    )
-    return JSONResponse(describe_verb_error(error, status), status)
 
 
 async def _health(_: Request) -> Response:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -150,7 +149,7 @@ class Memories:
         self._turn = nullcontext() if turn is None else turn
         self._opening = threading.Lock()
         self._handles: Handles | None = None
-        self._asks = partial(Memory, settings.store, preset=settings.preset)
+        self._preset = settings.preset
         if not is_server(settings.store):
             self._models, self._document, learnt = read_configuration(settings)
             self._learnt = read_learnt(learnt)
@@ -164,7 +163,7 @@ class Memories:
 
     def _open(self, scope: Scope) -> Memory:
         if is_server(self._store):
-            return self._asks(**asdict(scope))
+            return Memory(self._store, preset=self._preset, **asdict(scope))
         return self._keep_open().open(scope, surface="mcp")
 
     def _keep_open(self) -> Handles:

@@ -60,11 +60,21 @@ def test_a_server_is_asked_where_one_is_named_and_its_errors_are_told(tmp_path):
             assert memory.get(kept["id"]).text == "Mara lives in Lisbon"
 
 
-def test_memmachines_tools_are_not_those_of_a_server(tmp_path):
-    command = [*MCP, "--store", "http://127.0.0.1:1", "--tools", "memmachine"]
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("http://127.0.0.1:1", "--tools", "memmachine"),
+            "these tools need the files of the store",
+        ),
+        (("http://",), "not an http(s) URL"),
+    ],
+)
+def test_a_server_that_cannot_be_used_is_told_at_once(options, message):
+    command = [*MCP, "--store", *options]
     told = subprocess.run(command, env=KEPT, capture_output=True, text=True, check=False)
     assert told.returncode == 1
-    assert "is a server, and these tools need the files of the store" in told.stderr
+    assert message in told.stderr
 
 
 def test_memmachines_tools_are_offered_on_request(tmp_path):

@@ -150,7 +150,9 @@ class Memories:
         self._opening = threading.Lock()
         self._handles: Handles | None = None
         self._preset = settings.preset
-        if not is_server(settings.store):
+        if is_server(settings.store):
+            self._open(Scope()).close()  # an address that cannot be asked is told at once
+        else:
             self._models, self._document, learnt = read_configuration(settings)
             self._learnt = read_learnt(learnt)
             self._keep_open()

@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # The tests start many processes; without compiled modules each takes longer to begin.
 unexport PYTHONDONTWRITEBYTECODE
 
-EXTRAS := dev,docs,code,export,languages,server,mcp,agent,langgraph,langchain,llama-index,openai-agents
+EXTRAS := dev,docs,code,export,languages,server,mcp,agent,langgraph,langchain,llama-index,openai-agents,bedrock
 BIN := .venv/bin
 # Hold the directory that .venv was made for; scripts/make_environment.sh reads them too.
 PRODUCT := .venv/installed-product
@@ -106,7 +106,7 @@ $(INSTALLED): pyproject.toml lab/pyproject.toml scripts/make_environment.sh
 	@echo '$(CURDIR)' | tee $(PRODUCT) > $@
 
 $(WITH_TORCH): $(INSTALLED)
-	@EXTRAS=$(EXTRAS),torch,parity TORCH='$(TORCH)' TORCH_INDEX='$(TORCH_INDEX)' \
+	@EXTRAS=$(EXTRAS),torch,parity,litellm TORCH='$(TORCH)' TORCH_INDEX='$(TORCH_INDEX)' \
 	  sh scripts/make_environment.sh
 	@touch $@
 

@@ -265,7 +265,7 @@ class Service:
 
     Attributes:
         kind: What it does, as error messages say it: `embedding service`.
-        url: The endpoint.
+        url: The endpoint; empty where a library knows it.
         model: Name of the model that it is asked for, if any.
         api_key: Sent in the header `Authorization`; never shown.
         scheme: What stands before the key in that header.
@@ -285,8 +285,9 @@ class Service:
 
     def describe(self) -> str:
         """Say which service this is, without credentials: kind, place and model."""
+        place = f" at {shown(self.url)}" if self.url else ""
         model = "" if self.model is None else f" (model {self.model!r})"
-        return f"{self.kind} at {shown(self.url)}{model}"
+        return f"{self.kind}{place}{model}"
 
     def message(self, problem: str, remedy: str = CHECK_ALL) -> str:
         """Word an error: which service, where, which model, what happened, what to do."""

@@ -11,14 +11,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ekphory.config import read_variable
 from ekphory.errors import InvalidInput, MissingExtra, shorten, suggest
+from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.loading import load_embedder, load_reranker
+from ekphory.models.loading import load_chat, load_embedder, load_reranker
 from ekphory.models.reranker import RerankingModel
 from ekphory.retrieval import ranking_rerankers
+
+if TYPE_CHECKING:
+    from ekphory.models.bedrock import BedrockSettings
 
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)\}|(?P<plain>\w+))")
 _KNOWN: dict[str, Any] = tomllib.loads(
@@ -171,6 +175,11 @@ class LanguageModel:
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
 
+    @property
+    def holds_sessions(self) -> bool:
+        """Whether it speaks OpenAI's protocols, in which an agent's session is held."""
+        return self.provider.startswith("openai")
+
 
 def language_model(
     resources: Mapping[str, Any], model_id: str, *, environment: Environment = None
@@ -189,9 +198,42 @@ def language_model(
     return LanguageModel(
         id=model_id,
         provider=found.provider,
-        model=found.text("model"),
+        model=found.text(_KNOWN["language_models"][found.provider][0]),
         api_key=found.optional("api_key"),
         base_url=found.optional("base_url"),
+    )
+
+
+def load_language_model(
+    resources: Mapping[str, Any], model_id: str, *, environment: Environment = None
+) -> Chat:
+    """Find and load a language model; those of OpenAI's are asked for chat completions.
+
+    Raises:
+        InvalidInput: There is none of that id, or it is not complete.
+        MissingExtra: It needs the `[bedrock]` or the `[litellm]` extra.
+    """
+    found = _Configured.find(resources, "language_models", model_id, environment)
+    match found.provider:
+        case "amazon-bedrock":
+            from ekphory.models.bedrock import BedrockChat  # boto3 is slow to import, as LiteLLM is
+
+            return BedrockChat(found.bedrock())
+        case "litellm":
+            from ekphory.models.litellm_chat import LiteLlmChat, LiteLlmSettings
+
+            settings = LiteLlmSettings(
+                model=found.text("model"),
+                api_key=found.optional("api_key"),
+                api_base=found.optional("api_base"),
+                api_version=found.optional("api_version"),
+                extra_kwargs=found.mapping("extra_kwargs"),
+            )
+            return LiteLlmChat(settings)
+    return load_chat(
+        found.optional("base_url") or OPENAI_URL,
+        model=found.text("model"),
+        api_key=found.optional("api_key"),
     )
 
 
@@ -202,10 +244,14 @@ def embedder(
 
     Raises:
         InvalidInput: There is none of that id, or it is not complete.
-        MissingExtra: It needs the `[torch]` extra.
+        MissingExtra: It needs the `[torch]` or the `[bedrock]` extra.
         ModelError, ServiceError: It cannot be loaded, or its service does not answer.
     """
     found = _Configured.find(resources, "embedders", embedder_id, environment)
+    if found.provider == "amazon-bedrock":
+        from ekphory.models.bedrock import BedrockEmbedder
+
+        return BedrockEmbedder(found.bedrock())
     if found.provider != "openai":
         return load_embedder(found.text("model"))
     return load_embedder(
@@ -226,7 +272,7 @@ def reranker(
 
     Raises:
         InvalidInput: There is none of that id, it is not complete, or it is part of itself.
-        MissingExtra: It needs the `[torch]` extra.
+        MissingExtra: It needs the `[torch]` or the `[bedrock]` extra.
         ModelError: It cannot be loaded.
     """
     found = check_resource(resources, "rerankers", reranker_id, environment=environment)
@@ -256,6 +302,10 @@ def reranker(
 
 
 def _load_served(found: _Configured) -> RerankingModel:
+    if found.provider == "amazon-bedrock":
+        from ekphory.models.bedrock import BedrockReranker
+
+        return BedrockReranker(found.bedrock())
     if found.provider == "cohere":
         return load_reranker(
             found.optional("base_url") or _COHERE_URL,
@@ -271,9 +321,23 @@ def _load_served(found: _Configured) -> RerankingModel:
     )
 
 
-def is_passed_over(entry: object) -> bool:
-    """Return whether a resource is of a provider that only MemMachine speaks to."""
-    return isinstance(entry, Mapping) and entry.get("provider") in _KNOWN["unspoken"]
+def check_owns_credentials(provider: str, config: Mapping[str, Any]) -> None:
+    """Refuse a model that would be asked with the credentials of this machine.
+
+    Args:
+        provider: Whose model it is.
+        config: Its keys, from somebody who may declare models and not read this machine's keys.
+
+    Raises:
+        InvalidInput: It names no credentials of its own, or LiteLLM might look for some.
+    """
+    of_file = "The configuration file may leave that to the environment"
+    if provider == "litellm":
+        problem = "reads keys of the environment, and is declared in the file alone"
+        raise InvalidInput("provider", provider, problem, "Declare it there")
+    if provider == "amazon-bedrock" and not config.get("aws_access_key_id"):
+        problem = "must be given with a model that is declared over HTTP"
+        raise InvalidInput("aws_access_key_id", None, problem, of_file)
 
 
 def check_resource(
@@ -361,6 +425,23 @@ class _Configured:
             raise InvalidInput(f"{self.place}.{name}", found, "must be a list", "Name some")
         return [text(each, place=f"{self.place}.{name}") for each in found]
 
+    def mapping(self, name: str) -> dict[str, Any]:
+        """Return a mapping that may be left out."""
+        return mapping(self.config.get(name), place=f"{self.place}.{name}")
+
+    def bedrock(self) -> BedrockSettings:
+        """Return what a model of Amazon Bedrock is asked by."""
+        from ekphory.models.bedrock import BedrockSettings
+
+        return BedrockSettings(
+            model_id=self.text("model_id"),
+            region=self.optional("region"),
+            aws_access_key_id=self.optional("aws_access_key_id"),
+            aws_secret_access_key=self.optional("aws_secret_access_key"),
+            aws_session_token=self.optional("aws_session_token"),
+            additional_model_request_fields=self.mapping("additional_model_request_fields"),
+        )
+
     def number(self, name: str, *, whole: bool = False) -> Any:  # noqa: ANN401  a float, or whole
         """Return a number that may be left out."""
         found = self.value(name)
@@ -380,9 +461,6 @@ def _find_entry(resources: Mapping[str, Any], kind: str, wanted: str) -> tuple[d
     entry = mapping(entries[wanted], place=place)
     refuse_unknown(entry, _KNOWN["entry"], place=place)
     provider = text(entry.get("provider"), place=f"{place}.provider")
-    if provider in _KNOWN["unspoken"]:
-        remedy = f"Take it out, or name one of {', '.join(_KNOWN[kind])}"
-        raise InvalidInput(f"{place}.provider", provider, "is not supported", remedy)
     refuse_unknown([provider], _KNOWN[kind], place=f"{place}.provider")
     return entry, provider
 

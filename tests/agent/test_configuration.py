@@ -6,6 +6,7 @@ import pytest
 from tests.cases import read_cases
 
 from ekphory.agent.configuration import read_agent_settings
+from ekphory.agent.llm_session import ModelProvider
 from ekphory.errors import InvalidInput
 from ekphory.retrieval.ranking_rerankers import IdentityReranker
 
@@ -97,12 +98,21 @@ def test_an_unknown_key_id_protocol_or_argument_is_refused(read):
     # An unknown id is refused with the nearest.
     with pytest.raises(InvalidInput, match="Did you mean 'large'"):
         read(llm_model="larg")
-    # A model that speaks no such protocol is refused.
-    with pytest.raises(InvalidInput, match="is not supported"):
-        read(llm_model="far")
+    # A provider that is not known is refused with the nearest.
+    with pytest.raises(InvalidInput, match="Did you mean 'amazon-bedrock'"):
+        read(FILE.replace("amazon-bedrock", "bedrock"), llm_model="far")
     # An unknown argument is refused with the nearest.
     with pytest.raises(InvalidInput, match="Did you mean 'agent_session_provider'"):
         read_agent_settings(arguments={"agent_provider": "local"}, environment={})
+
+
+def test_a_model_that_holds_no_session_leaves_the_questions_to_the_local_provider(read):
+    settings = read(llm_model="far")
+    assert settings.llm_model.model == "openai.gpt-oss-20b"
+    assert settings.provider == "local"
+    asked = read(llm_model="far", agent_session_provider="openai")
+    with pytest.raises(InvalidInput, match="holds no session of an agent"):
+        ModelProvider(asked)
 
 
 def test_no_secret_is_ever_shown(read):

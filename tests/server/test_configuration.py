@@ -401,3 +401,45 @@ def test_prefixes_may_stand_in_the_environment(service):
     sent = [each["input"] for each in service.bodies][-2:]
     assert sent == [["passage: tea"], ["Instruct: Find what answers\nQuery: tea?"]]
     embedder.close()
+
+
+def test_a_file_names_models_of_amazon_bedrock(tmp_path, monkeypatch):
+    with running_service(titan) as service:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", service.host)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", service.host)
+        monkeypatch.setenv("THE_SECRET", "geheim")
+        file = tmp_path / "cfg.yml"
+        file.write_text(OF_BEDROCK)
+        models, _, _ = read_configuration(Settings(store="unused", config=str(file)))
+    assert models.embedder.identity.name == "amazon.titan-embed-text-v2:0"
+    assert models.chat.name == "openai.gpt-oss-20b-1:0"
+    assert models.reranker.name == "bedrock:amazon.rerank-v1:0"
+    assert "Credential=AKIAEXAMPLE/" in service.asked[0].headers["Authorization"]
+
+
+def titan(_):
+    return Reply(body=b'{"embedding": [1, 2, 3]}')
+
+
+OF_BEDROCK = """
+episodic_memory:
+  long_term_memory: {embedder: titan, reranker: order}
+  short_term_memory: {llm_model: gpt}
+resources:
+  embedders:
+    titan:
+      provider: amazon-bedrock
+      config: &aws
+        region: us-west-2
+        aws_access_key_id: AKIAEXAMPLE
+        aws_secret_access_key: $THE_SECRET
+        model_id: amazon.titan-embed-text-v2:0
+  language_models:
+    gpt:
+      provider: amazon-bedrock
+      config: {<<: *aws, model_id: "openai.gpt-oss-20b-1:0"}
+  rerankers:
+    order:
+      provider: amazon-bedrock
+      config: {<<: *aws, model_id: "amazon.rerank-v1:0"}
+"""

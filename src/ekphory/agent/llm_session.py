@@ -348,6 +348,10 @@ class ModelProvider:
             problem = "the provider openai needs a language model"
             remedy = "Name one of resources.language_models"
             raise InvalidInput("llm_model", None, problem, remedy)
+        elif not model.holds_sessions:
+            problem = f"is of the provider {model.provider}, which holds no session of an agent"
+            remedy = "Name one of the provider openai-responses, or take the provider local"
+            raise InvalidInput("llm_model", model.id, problem, remedy)
         elif not model.api_key:
             problem = f"the language model {model.id!r} has none"
             remedy = "Give it in resources.language_models, as $OPENAI_API_KEY for example"

@@ -114,7 +114,9 @@ class AgentSettings:
         """Who decides on the queries."""
         if self.agent_session_provider is not None:
             return self.agent_session_provider
-        return "openai" if self.llm_model is not None and self.llm_model.api_key else "local"
+        model = self.llm_model
+        is_held = model is not None and model.holds_sessions and model.api_key
+        return "openai" if is_held else "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

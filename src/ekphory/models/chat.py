@@ -155,6 +155,9 @@ class ChatDialect:
         return replace(self, json_format=_SIMPLER[self.json_format])
 
 
+_WHOLE_PROTOCOL = ChatDialect()
+
+
 def _with_schema(messages: list[dict[str, str]], schema: dict[str, Any]) -> list[dict[str, str]]:
     """Put the schema into the system message, apart from what users and memories say."""
     rule = "Answer with one JSON object that follows this JSON schema, and with nothing else:\n"
@@ -253,8 +256,18 @@ class ChatUsage:
         return ChatUsage(self.answers + 1, *tokens)
 
 
-class OpenAIChat:
-    """A chat model behind a URL. Safe to call from several threads.
+class CompletionTransport(Protocol):
+    """Carries what OpenAI's chat completions are sent, and what they answer."""
+
+    def post(self, body: Mapping[str, Any], /) -> Any:  # noqa: ANN401  whatever JSON holds
+        """Return the answer to a request's fields; raises ServiceError."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+class ChatCompletions:
+    """A chat model that answers as OpenAI's chat completions do. Safe to call from several threads.
 
     What the service does not understand of the protocol is left out after its first refusal
     (status 400 or 422), and not tried again: a JSON schema, then the JSON mode, which are replaced
@@ -265,29 +278,33 @@ class OpenAIChat:
         usage: What it was asked until now.
     """
 
-    def __init__(self, url: str, *, settings: ChatSettings) -> None:
-        """Prepare the connection; nothing is sent before the first question.
+    def __init__(
+        self,
+        service: http_service.Service,
+        transport: CompletionTransport,
+        *,
+        settings: ChatSettings,
+        dialect: ChatDialect = _WHOLE_PROTOCOL,
+    ) -> None:
+        """Take what carries the questions; nothing is sent before the first one.
 
         Args:
-            url: The endpoint (`…/v1/chat/completions`) or its base (`…/v1`).
-            settings: What it is asked for, and how.
-
-        Raises:
-            InvalidInput: The URL is not one.
+            service: Words the errors.
+            transport: Carries the questions.
+            settings: What the service is asked for.
+            dialect: What it is known to understand.
         """
         self.name = settings.model
         self.usage = ChatUsage()
         self._counting = threading.Lock()
         self._settings = settings
-        place = http_service.complete_url(url, prefix="/v1", operation=_OPERATION)
-        self._service = http_service.Service(
-            kind="chat service", url=place, model=settings.model, api_key=settings.api_key
-        )
-        self._transport = http_service.JsonTransport(self._service, settings=settings.service)
-        self._dialect = ChatDialect()
+        self._service = service
+        self._transport = transport
+        self._dialect = dialect
 
     def __repr__(self) -> str:
-        return f"OpenAIChat({http_service.shown(self._service.url)!r}, {self._settings!r})"
+        shown = http_service.shown(self._service.url)
+        return f"{type(self).__name__}({shown!r}, {self._settings!r})"
 
     def complete(
         self, messages: Sequence[ChatMessage], *, options: ChatOptions = DEFAULT_CHAT_OPTIONS
@@ -329,24 +346,6 @@ class OpenAIChat:
 
     def _refuse_answer(self, problem: str, said: str) -> ServiceError:
         return self._service.error(f"{problem}: {self._service.quote(said)}", _ASK_OTHERWISE)
-
-    def check(self) -> None:
-        """Ask the service for the list of its models, which costs nothing.
-
-        One that has no such list, and says so, is there all the same.
-
-        Raises:
-            ServiceError: It was not reached, is busy, refuses the key, or answers no JSON.
-        """
-        url = self._service.url.replace(_OPERATION, "/models", 1)
-        settings = replace(self._settings.service, timeout=_CHECK_SECONDS)
-        asked = replace(self._service, url=url)
-        with closing(http_service.JsonTransport(asked, settings=settings)) as transport:
-            try:
-                transport.get()
-            except http_service.ServiceRefusal as refusal:
-                if refusal.status in _KEY_REFUSED:
-                    raise
 
     def close(self) -> None:
         """Close the connections."""
@@ -392,3 +391,42 @@ class OpenAIChat:
         if not text:
             raise self._service.error(f"gave an empty answer (finish_reason {ending!r})")
         return text
+
+
+class OpenAIChat(ChatCompletions):
+    """A chat model behind a URL."""
+
+    def __init__(self, url: str, *, settings: ChatSettings) -> None:
+        """Prepare the connection; nothing is sent before the first question.
+
+        Args:
+            url: The endpoint (`…/v1/chat/completions`) or its base (`…/v1`).
+            settings: What it is asked for, and how.
+
+        Raises:
+            InvalidInput: The URL is not one.
+        """
+        place = http_service.complete_url(url, prefix="/v1", operation=_OPERATION)
+        service = http_service.Service(
+            kind="chat service", url=place, model=settings.model, api_key=settings.api_key
+        )
+        transport = http_service.JsonTransport(service, settings=settings.service)
+        super().__init__(service, transport, settings=settings)
+
+    def check(self) -> None:
+        """Ask the service for the list of its models, which costs nothing.
+
+        One that has no such list, and says so, is there all the same.
+
+        Raises:
+            ServiceError: It was not reached, is busy, refuses the key, or answers no JSON.
+        """
+        url = self._service.url.replace(_OPERATION, "/models", 1)
+        settings = replace(self._settings.service, timeout=_CHECK_SECONDS)
+        asked = replace(self._service, url=url)
+        with closing(http_service.JsonTransport(asked, settings=settings)) as transport:
+            try:
+                transport.get()
+            except http_service.ServiceRefusal as refusal:
+                if refusal.status in _KEY_REFUSED:
+                    raise

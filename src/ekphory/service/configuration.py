@@ -21,7 +21,6 @@ from ekphory.errors import EkphoryError, InvalidInput, ServiceError
 from ekphory.memmachine_config import find_value
 from ekphory.models.chat import Chat, OpenAIChat
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.loading import load_chat
 from ekphory.models.reranker import RerankingModel
 from ekphory.service.handles import (
     DEFAULT_NAMES,
@@ -50,18 +49,6 @@ _LEVELS = 3
 _NAME = re.compile(r"\w[\w .:@/-]{0,99}")
 _RETRY_SECONDS = 30.0
 """What could not be loaded is tried again after so long."""
-
-
-def load_language_model(named: Mapping[str, Any], model_id: str) -> Chat:
-    """Load a model of `resources.language_models`; it must speak OpenAI's chat completions.
-
-    Raises:
-        InvalidInput: There is none of that id, or it is not complete.
-    """
-    found = memmachine_config.language_model(named, model_id)
-    return load_chat(
-        found.base_url or memmachine_config.OPENAI_URL, model=found.model, api_key=found.api_key
-    )
 
 
 # What the file says, beside the environment.
@@ -162,10 +149,8 @@ def _check_document(document: Mapping[str, Any]) -> None:
     for kind in RESOURCE_KINDS:
         declared = memmachine_config.mapping(resources.get(kind), place=f"resources.{kind}")
         named = {path: find_value(document, *path) for of, path in _NAMED if of == kind}
-        for name, entry in declared.items():
-            # MemMachine's own samples declare one of each kind, and use one.
-            if name in named.values() or not memmachine_config.is_passed_over(entry):
-                memmachine_config.check_resource(resources, kind, name)
+        for name in declared:
+            memmachine_config.check_resource(resources, kind, name)
         for path, name in named.items():
             # Those of the agent may be variables, which it reads itself.
             if name is not None and path[0] != "retrieval_agent":
@@ -191,7 +176,7 @@ def _read_prompts(document: Mapping[str, Any]) -> str | None:
 _LOADERS: dict[ResourceKind, Callable[[Mapping[str, Any], str], Any]] = {
     "embedders": memmachine_config.embedder,
     "rerankers": memmachine_config.reranker,
-    "language_models": load_language_model,
+    "language_models": memmachine_config.load_language_model,
 }
 
 
@@ -414,6 +399,7 @@ class Configuration:
             # Whoever may set this must not read the server's environment by it.
             problem = "must not name variables: they are read from the file alone"
             raise InvalidInput("config", name, problem, "Send the value itself")
+        memmachine_config.check_owns_credentials(provider, config)
         entry = {"provider": provider, "config": dict(config)}
         declared = {**self._section(), kind: {**self._entries(kind), name: entry}}
         loaded = self._attempt(kind, name, entry, declared)

@@ -1,0 +1,108 @@
+"""Chat models of the many services that the library LiteLLM speaks to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ekphory import http_service as http
+from ekphory.errors import MissingExtra, ServiceError
+from ekphory.models.chat import CHAT_SERVICE, ChatCompletions, ChatDialect, ChatSettings
+
+_LOCAL_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiteLlmSettings:
+    """Which model is asked, and where.
+
+    Attributes:
+        model: The provider and its model, such as `anthropic/claude-sonnet-4-6`.
+        api_key: The service's key, never shown; None leaves it to LiteLLM, which reads the
+            provider's own variable.
+        api_base: Another address than the provider's own.
+        api_version: The version of an API that has several, as Azure's has.
+        extra_kwargs: What else LiteLLM is told with every request.
+        service: How long and how often it is asked.
+    """
+
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    api_base: str | None = None
+    api_version: str | None = None
+    extra_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    service: http.ServiceSettings = CHAT_SERVICE
+
+
+class LiteLlmChat(ChatCompletions):
+    """A chat model that LiteLLM reaches."""
+
+    def __init__(self, settings: LiteLlmSettings) -> None:
+        """Load LiteLLM; nothing is sent before the first question.
+
+        Raises:
+            MissingExtra: It needs the `[litellm]` extra.
+        """
+        service = http.Service(
+            kind="chat service of LiteLLM",
+            url=settings.api_base or "",
+            model=settings.model,
+            api_key=settings.api_key,
+        )
+        super().__init__(
+            service,
+            _LiteLlm(service, settings),
+            settings=ChatSettings(model=settings.model, api_key=settings.api_key),
+            # LiteLLM leaves out a schema that a provider does not understand, without a word.
+            dialect=ChatDialect(json_format="text"),
+        )
+
+
+class _LiteLlm:
+    """Carries a chat completion through LiteLLM."""
+
+    def __init__(self, service: http.Service, settings: LiteLlmSettings) -> None:
+        # Else it asks another host for its prices when it is imported.
+        os.environ.setdefault(_LOCAL_PRICES, "True")
+        try:
+            import litellm
+        except ImportError as error:
+            raise MissingExtra("litellm", "A model of LiteLLM") from error
+        litellm.suppress_debug_info = True
+        litellm.telemetry = False
+        self._complete = litellm.completion
+        self._service = service
+        self._settings = settings
+
+    def post(self, body: Mapping[str, Any], /) -> dict[str, Any]:
+        """Return the answer's fields."""
+        from openai import OpenAIError
+
+        settings = self._settings
+        named = {
+            name: value
+            for name in ("api_key", "api_base", "api_version")
+            if (value := getattr(settings, name)) is not None
+        }
+        asked = {**settings.extra_kwargs, **body, **named, "drop_params": True}
+        try:
+            answer = self._complete(
+                **asked, timeout=settings.service.timeout, num_retries=settings.service.retries
+            )
+        except OpenAIError as error:
+            raise self._refuse(error) from error
+        return dict(answer.model_dump())
+
+    def _refuse(self, error: Exception) -> ServiceError:
+        status = getattr(error, "status_code", None)
+        said = self._service.quote(str(error))
+        if isinstance(status, int) and status not in http.BUSY:
+            message = self._service.message(f"answered status {status}: {said}")
+            return http.ServiceRefusal(message, status=status, body=said.encode())
+        message = self._service.message(f"could not be asked: {said}")
+        return http.ServiceUnavailable(message, status=status)
+
+    def close(self) -> None:
+        """LiteLLM keeps its connections itself."""

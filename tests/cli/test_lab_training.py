@@ -19,18 +19,6 @@ PLACES = ("--data", "data", "--base", "base", "--target", "target")
 
 
 @pytest.fixture
-def train(ekphory):
-    """Runs `ekphory train`, and returns what it printed."""
-
-    def run(*arguments):
-        result = ekphory.run("train", *map(str, arguments), COLUMNS="200")
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    return run
-
-
-@pytest.fixture
 def refused(ekphory):
     """Runs `ekphory train` with arguments that must be refused, and returns the sentence."""
     return lambda *arguments: ekphory.failure("train", *map(str, arguments))

@@ -197,3 +197,12 @@ def test_colours_are_used_on_a_terminal_unless_unwanted(session):
     assert b"oven" in session.plain_search
     assert not COLOUR.search(session.plain_search)
     assert COLOUR.search(session.coloured_search)
+
+
+@pytest.mark.parametrize("arguments", [["prompt", "--of-another-version"], []])
+def test_a_hook_with_a_wrong_command_line_forbids_its_host_nothing(arguments):
+    # A host takes 2 from a hook as a refusal of what it was about to do.
+    words = [*EKPHORY, "hook", "run", "claude-code", *arguments]
+    done = subprocess.run(words, capture_output=True, text=True, input="{}")
+    assert done.returncode == 1
+    assert "Usage: ekphory hook run" in done.stderr

@@ -451,6 +451,21 @@ def test_a_link_to_a_folder_of_a_repository_is_of_its_project(folder, tmp_path):
     assert find_project(link) == str(folder)
 
 
+def git(folder, *words):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("path", [[], ["-c", "worktree.useRelativePaths=true"]])
+def test_a_further_worktree_is_its_repository(tmp_path, path):
+    home, beside = tmp_path / "home", tmp_path / "beside"
+    git(tmp_path, "init", "home")
+    git(home, "commit", "--allow-empty", "-m", "first")
+    git(home, *path, "worktree", "add", str(beside))
+    (beside / "src").mkdir()
+    assert find_project(beside / "src") == find_project(home) == str(home)
+
+
 @pytest.fixture
 def say(send, capture, folder):
     """Captures a session of opencode that consists of some messages, each with its moment."""

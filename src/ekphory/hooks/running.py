@@ -59,7 +59,8 @@ def find_project(folder: Path, *, seconds: float = _GIT_SECONDS) -> str:
     """Return the name of the repository that a folder is in: its remote's, or else its path.
 
     `git@host:team/app.git` and `https://host/team/app` are both `host/team/app`. A folder in no
-    repository is its own project, and a link to a folder is that folder.
+    repository is its own project, a link to a folder is that folder, and a further worktree of a
+    repository is the repository.
 
     Raises:
         TimeoutError: Git does not tell the remote in so many seconds.
@@ -67,7 +68,18 @@ def find_project(folder: Path, *, seconds: float = _GIT_SECONDS) -> str:
     folder = folder.resolve()
     root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
     found = _run_git(root, "config", "--get", "remote.origin.url", seconds=seconds)
-    return name_of_remote(found) or str(root)
+    return name_of_remote(found) or str(_find_main_worktree(root))
+
+
+def _find_main_worktree(root: Path) -> Path:
+    """Return the folder that a worktree was made from (gitrepository-layout), or the folder."""
+    file = root / ".git"
+    if not file.is_file():
+        return root
+    named = root / file.read_text("utf-8", "replace").removeprefix("gitdir:").strip()
+    # REPOSITORY/.git/worktrees/NAME
+    is_worktree = len(named.parts) > 3 and named.parts[-3:-1] == (".git", "worktrees")
+    return named.parents[2].resolve() if is_worktree else root
 
 
 _REMOTE = re.compile(

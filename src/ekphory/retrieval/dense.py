@@ -182,7 +182,7 @@ _PIECE = 16_384
 """Rows that are multiplied at a time."""
 FEW_VISIBLE = 4000
 """Up to so many rows that a filter leaves are scored exactly, by reading their vectors."""
-_ESTIMATED = 2
+_ESTIMATED = 4
 """The index orders by an estimate, so it is asked for so many times as many rows, which are then
 scored exactly; not where that means reading each of them from disk."""
 _UNSCORED = np.float32(-np.inf)

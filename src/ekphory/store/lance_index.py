@@ -24,7 +24,7 @@ FEWEST_ROWS = 20_000
 """Below this many rows no scalar index is built: a scan is as fast."""
 _ROWS_PER_PARTITION = 800
 _PROBED_SHARE = 0.04
-_FEWEST_PROBES = 96
+_FEWEST_PROBES = 150
 _OUTGROWN = 2.5
 """Partitions this many times as large as they were meant to be are cut anew."""
 _SECONDS_BETWEEN_LOOKS = 5.0

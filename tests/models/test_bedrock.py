@@ -244,6 +244,16 @@ def test_an_answer_that_is_not_whole_is_refused(wire, close_at_end, ending, told
         chat.complete(QUESTION)
 
 
+def test_a_model_that_takes_no_temperature_is_asked_without_one(wire, close_at_end):
+    chat = close_at_end(BedrockChat(settings(CLAUDE)))
+    told = "`temperature` is not supported by this model."
+    wire.replies = [refuses(400, "ValidationException", told)]
+    assert chat.complete(QUESTION) == "Grass."
+    assert chat.complete(QUESTION) == "Grass."
+    named = [sorted(body["inferenceConfig"]) for body in wire.bodies]
+    assert named == [["maxTokens", "temperature"], ["maxTokens"], ["maxTokens"]]
+
+
 def test_passages_are_scored_in_their_order_over_all_pages(wire, close_at_end):
     reranker = close_at_end(BedrockReranker(settings(RERANK)))
     wire.replies = [

@@ -324,21 +324,32 @@ class _Converse:
         if "temperature" in body:
             limits["temperature"] = body["temperature"]
         fields = dict(self._settings.additional_model_request_fields)
-        with self._bedrock.errors():
-            answer = self._bedrock.client.converse(
-                modelId=self._settings.model_id,
-                system=[text for role, text in said if role == "system"],
-                messages=[
-                    {"role": role, "content": [text]} for role, text in said if role != "system"
-                ],
-                inferenceConfig=limits,
-                **({"additionalModelRequestFields": fields} if fields else {}),
-            )
+        try:
+            with self._bedrock.errors():
+                answer = self._bedrock.client.converse(
+                    modelId=self._settings.model_id,
+                    system=[text for role, text in said if role == "system"],
+                    messages=[
+                        {"role": role, "content": [text]} for role, text in said if role != "system"
+                    ],
+                    inferenceConfig=limits,
+                    **({"additionalModelRequestFields": fields} if fields else {}),
+                )
+        except http.ServiceRefusal as refusal:
+            raise _name_field(refusal) from refusal
         return _as_completion(answer)
 
     def close(self) -> None:
         """Close the connections."""
         self._bedrock.close()
+
+
+def _name_field(refusal: http.ServiceRefusal) -> http.ServiceRefusal:
+    """Say as OpenAI's services do which field was refused: some models take no temperature."""
+    if "temperature" not in str(refusal):
+        return refusal
+    body = json.dumps({"error": {"param": "temperature"}}).encode()
+    return http.ServiceRefusal(str(refusal), status=refusal.status, body=body)
 
 
 def _as_completion(answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -147,14 +147,16 @@ def held(store, *, room=ROOM):
     vectors = ScopeVectors(store, ALICE, room=room)
     for _ in range(2):
         vectors.prepare(3, 32)
+    vectors.settle()
     return vectors
 
 
-def test_the_first_search_waits_for_nothing_and_the_second_loads_what_has_room(store):
+def test_the_first_search_loads_nothing_and_the_second_begins_to_load_what_has_room(store):
     vectors = ScopeVectors(store, ALICE, room=ROOM)
     vectors.prepare(3, 32)
     assert not vectors.resident
     vectors.prepare(3, 32)
+    vectors.settle()
     assert vectors.resident
     assert vectors.nbytes == 3 * (32 * 2 + 8)
     assert not held(store, room=3 * 32 * 2 - 1).resident

@@ -1,5 +1,7 @@
 """What is held of a store in memory: records by key, and blocks of a scope."""
 
+from threading import Event
+
 import numpy as np
 import pytest
 from tests.store.in_memory import InMemoryStore
@@ -12,6 +14,7 @@ from tests.store.store_contract import (
     successor_record,
 )
 
+from ekphory.errors import StoreError
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.store.blocks import RecordCache, ScopeBlocks, ScopeRecords
 
@@ -90,6 +93,7 @@ def blocks_of(store, *, uses):
     found = ScopeBlocks(lambda last: store.scan_records(EVERYTHING, after_key=last))
     for _ in range(uses):
         found.prepare()
+    found.settle()
     return found
 
 
@@ -105,6 +109,38 @@ def test_the_second_use_loads_the_scope_and_no_other_does(two_rows):
     twice.prepare()
     assert keys(twice, [5]) == [[5, 6]]
     assert blocks_of(counting_store(), uses=3).holding(np.array([1])) == ()
+
+
+def test_what_changes_while_the_scope_is_read_is_changed_in_what_was_read(two_rows):
+    begun, go_on = Event(), Event()
+
+    def scan(last):
+        block = two_rows.scan_records(EVERYTHING, after_key=last)
+        begun.set()
+        go_on.wait(10)
+        return block
+
+    found = ScopeBlocks(scan)
+    found.prepare()
+    found.prepare()
+    assert begun.wait(10)
+    # No search waits for it.
+    assert keys(found, [5]) == []
+    found.change(lambda block: block.without(np.array([5])))
+    go_on.set()
+    found.settle()
+    assert keys(found, [6]) == [[6]]
+
+
+def test_a_scope_that_cannot_be_read_whole_is_read_row_by_row():
+    def scan(_):
+        raise StoreError("the disk is gone")
+
+    found = ScopeBlocks(scan)
+    found.prepare()
+    found.prepare()
+    found.settle()
+    assert keys(found, [5]) == []
 
 
 def test_more_than_a_hundred_newer_keys_are_loaded_as_one_more_block(blocks, two_rows):
@@ -130,19 +166,22 @@ def records_of(many_rows, scope=EVERYTHING) -> ScopeRecords:
     return ScopeRecords(many_rows, scope, RecordCache(many_rows))
 
 
-def test_the_first_read_loads_nothing_else_and_later_ones_ask_nothing_of_the_store(many_rows):
+def test_after_its_second_read_a_scope_asks_nothing_of_the_store(many_rows):
     records = records_of(many_rows)
     assert records.fetch([2, 1]) == {1: contract_record(1), 2: contract_record(2)}
     assert (records.nbytes, many_rows.read) == (0, [[2, 1]])
     assert records.fetch([3, 1]) == {1: contract_record(1), 3: contract_record(3)}
-    assert records.fetch([4]) == {4: contract_record(4)}
-    assert many_rows.read == [[2, 1]]
+    records.settle()
+    asked = len(many_rows.read)
+    assert records.fetch([4, 5]) == {4: contract_record(4), 5: contract_record(5)}
+    assert len(many_rows.read) == asked
 
 
 def test_a_few_later_memories_are_read_one_by_one_and_many_together(many_rows):
     records = records_of(many_rows)
     records.fetch([1])
     records.fetch([1])
+    records.settle()
     many_rows.append([contract_row(400)])
     assert records.fetch([1, 400])[400] == contract_record(400)
     assert many_rows.read == [[1], [400]]
@@ -163,4 +202,5 @@ def test_nothing_of_another_scope_is_loaded(many_rows):
     records = records_of(many_rows, Comparison(Field("user"), "eq", "alice"))
     records.fetch([700])
     records.fetch([700])
+    records.settle()
     assert records.nbytes == 8

@@ -27,7 +27,7 @@ from ekphory.store.protocol import IntArray, KeyedVectors, ScoreArray, Store
 
 
 class ScopeVectors:
-    """Reads vectors of one scope, from its second read on out of memory where they have room.
+    """Reads vectors of one scope, after its second read out of memory where they have room.
 
     A product of half precision vectors is off by some 0.0002. What was written after the load
     comes from the store, until that is much.
@@ -56,7 +56,7 @@ class ScopeVectors:
         return self._blocks.nbytes > 0
 
     def prepare(self, windows: int, dimension: int) -> None:
-        """Load what is not there yet, if it has room and this is not the first time.
+        """Begin to load what is not there yet, if it has room and this is not the first time.
 
         Args:
             windows: About how many vectors the scope has.
@@ -64,6 +64,10 @@ class ScopeVectors:
         """
         if windows * dimension * np.float16().nbytes <= self._room:
             self._blocks.prepare()
+
+    def settle(self) -> None:
+        """Wait for what is being loaded."""
+        self._blocks.settle()
 
     def read(self, keys: IntArray) -> KeyedVectors:
         """Return the vectors of these keys, the windows of a memory in the order of its text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 import threading
 from collections import OrderedDict, deque
@@ -14,6 +15,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from ekphory.errors import StoreError
 from ekphory.filters.lance_sql import matches
 from ekphory.filters.tree import And, Filter
 from ekphory.store import lance_rows, protocol
@@ -27,8 +29,10 @@ from ekphory.store.protocol import (
     StoredMemory,
     WholeScope,
 )
-from ekphory.threads import run_after_fork
+from ekphory.threads import ForkSafeLock, run_after_fork
 from ekphory.types import MemoryRecord, to_microseconds
+
+_log = logging.getLogger("ekphory")
 
 # Whole memories as a block of columns.
 
@@ -148,7 +152,8 @@ BlockT = TypeVar("BlockT", bound=protocol.KeyedBlock)
 class ScopeBlocks(Generic[BlockT]):
     """Blocks of one scope's rows, each with later keys than the one before.
 
-    A current row never changes, it only leaves the view, so a block never gets stale.
+    A current row never changes, it only leaves the view, so a block never gets stale. The first is
+    read by a thread of its own, for which no search waits. Safe for several threads.
 
     Args:
         scan: Reads the scope's rows after a key.
@@ -161,7 +166,9 @@ class ScopeBlocks(Generic[BlockT]):
         self._blocks: tuple[BlockT, ...] = ()
         if loaded is not None and len(loaded.keys):
             self._blocks = (loaded,)
-        self._guard = threading.Lock()
+        self._guard = ForkSafeLock()
+        self._loading: threading.Thread | None = None
+        self._changes: list[Callable[[BlockT], BlockT]] = []
 
     @property
     def nbytes(self) -> int:
@@ -174,27 +181,49 @@ class ScopeBlocks(Generic[BlockT]):
         return self._blocks
 
     def prepare(self) -> None:
-        """Count a use, and load the scope at the second."""
+        """Count a use, and begin to load the scope at the second."""
         with self._guard:
             self._uses += 1
             if self._uses == _USES_BEFORE_LOADING + 1:
-                self._load()
+                self._loading = threading.Thread(
+                    target=self._load_first, name="ekphory-blocks", daemon=True
+                )
+                self._loading.start()
+
+    def settle(self) -> None:
+        """Wait for what is being loaded."""
+        if self._loading is not None:
+            self._loading.join()
 
     def holding(self, keys: IntArray) -> tuple[BlockT, ...]:
         """Return the blocks; where many of these keys are newer than all of them, with one more."""
         with self._guard:
             if self._blocks and np.count_nonzero(keys > self._last_key()) > _MOST_NEWER:
-                self._load()
+                self._keep(self._scan(self._last_key()))
             return self._blocks
 
     def change(self, changed: Callable[[BlockT], BlockT]) -> None:
-        """Put what `changed` makes of each block in its place."""
+        """Put what `changed` makes of each block in its place, also of one that is being read."""
         with self._guard:
             blocks = map(changed, self._blocks)
             self._blocks = tuple(block for block in blocks if len(block.keys))
+            if self._loading is not None and self._loading.is_alive():
+                self._changes.append(changed)
 
-    def _load(self) -> None:
-        block = self._scan(self._last_key())
+    def _load_first(self) -> None:
+        try:
+            block = self._scan(0)
+        except StoreError as error:
+            # Rows are read one by one, as before.
+            _log.info("a scope was not read into memory: %s", error)
+            return
+        with self._guard:
+            for changed in self._changes:
+                block = changed(block)
+            self._changes.clear()
+            self._keep(block)
+
+    def _keep(self, block: BlockT) -> None:
         if len(block.keys):
             self._blocks += (block,)
 
@@ -203,7 +232,7 @@ class ScopeBlocks(Generic[BlockT]):
 
 
 class ScopeRecords:
-    """Reads memories of one scope by key, from its second read on out of memory.
+    """Reads memories of one scope by key, after its second read out of memory.
 
     Rows written after the load come through the cache until there are many.
 
@@ -233,6 +262,10 @@ class ScopeRecords:
     def nbytes(self) -> int:
         """Memory that the held columns take."""
         return self._blocks.nbytes
+
+    def settle(self) -> None:
+        """Wait for what is being read into memory."""
+        self._blocks.settle()
 
     def note(self, written: Sequence[StoredMemory]) -> None:
         """Take in what this process wrote to the scope, where all else of it is held."""

@@ -90,6 +90,24 @@ def test_the_agent_follows_a_question_and_its_kept_trace_holds_no_text(server, s
     assert "Saskia" not in str(kept)
 
 
+@pytest.mark.one_store
+def test_what_a_hop_looks_for_is_looked_for_among_features_too(server, say, project):
+    say("Rembrandt was married to Saskia.", "Rembrandt painted in Amsterdam.")
+    disputed = [f"Where Rembrandt was born is disputed by {count} wives" for count in (2, 3)]
+    for value in (*disputed, "Saskia was born in Leeuwarden"):
+        feature = {"set_id": "s", "category_name": "profile", "tag": "people", "feature": "origin"}
+        noted = {**project, **feature, "value": value}
+        server.answer("/memories/semantic/feature", noted, status=201)
+
+    def known(**asked):
+        body = {**project, "query": "Where was Rembrandt's wife born?", "top_k": 2, **asked}
+        content = server.answer("/memories/search", body)["content"]
+        return [each["value"] for each in content["semantic_memory"]]
+
+    assert sorted(known()) == disputed
+    assert "Saskia was born in Leeuwarden" in known(agent_mode=True)
+
+
 def test_an_error_has_memmachines_shape(server, project):
     made = server.answer("/projects", project, status=201)
     # The same request again has the same answer.

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from ekphory.agent_trace import StageResult
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import AlreadyThere, Database
 from ekphory.catalog.extraction import Consolidations, ExtractionQueue
@@ -75,6 +76,13 @@ def retrieval_trace(
     described["final_episode_count"] = 0 if episodes is None else len(episodes.long_term)
     described["searches"] = [search.to_dict() for search in searches]
     return described
+
+
+def _resolved_hops(episodes: FoundEpisodes | None) -> tuple[StageResult, ...]:
+    """Return what the agent followed, where it searched."""
+    result = None if episodes is None else episodes.result
+    traced = None if result is None else result.retrieval_trace
+    return () if traced is None else traced.hops
 
 
 def drop_texts(trace: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,6 +229,7 @@ class MemoryService:
                 limit=query.limit,
                 condition=query.filter,
                 set_metadata=set_metadata,
+                hops=_resolved_hops(episodes),
             )
         trace = retrieval_trace(secrets.token_hex(16), episodes, results)
         self.traces.keep(trace["trace_id"], *place.owner, drop_texts(trace))

@@ -14,6 +14,7 @@ from typing import Any
 from filelock import ReadWriteLock, Timeout
 
 from ekphory import history
+from ekphory.agent_trace import StageResult
 from ekphory.catalog.database import NotThere
 from ekphory.errors import MemoryNotFound, StoreLocked
 from ekphory.filters.tree import And, Comparison, Field, Filter, In, IsNull, MetadataField
@@ -21,7 +22,7 @@ from ekphory.search import SearchResult
 from ekphory.service.episodes import read_filter, shown_metadata, stored_key, stored_metadata
 from ekphory.service.handles import Handles, Place, features_scope
 from ekphory.service.sets import SemanticSet, SemanticSets, check_reach
-from ekphory.types import MemoryRecord
+from ekphory.types import Hit, MemoryRecord
 
 # A feature, and the memory that keeps it.
 
@@ -202,6 +203,7 @@ class Features:
         limit: int,
         condition: str = "",
         set_metadata: Mapping[str, object] | None = None,
+        hops: Sequence[StageResult] = (),
     ) -> tuple[list[Feature], list[SearchResult]]:
         """Find the features that answer, the likeliest first; and what each search did.
 
@@ -209,16 +211,30 @@ class Features:
             place: The project.
             text: The question.
             limit: How many features.
+            hops: Those that the agent resolved among episodes: what they looked for is looked for
+                here too, and what is found counts as much as the hop is sure.
             condition: In the filter grammar; a feature's own parts are `m.category`, `m.tag` and
                 `m.feature_name`. Blank for none.
             set_metadata: What the sets are about; None for all that a project sees by itself.
         """
+        queries = {hop.query: hop.confidence for hop in hops} | {text: 1.0}
         results: list[SearchResult] = []
-        for project, embedder, wanted in self._conditions(place, condition, set_metadata):
-            with self._handles.features(place.org, project, embedder) as memory:
-                results.append(memory.search(text, k=limit, filter=wanted))
-        hits = sorted((hit for each in results for hit in each), key=lambda hit: -hit.score)
-        return [feature_of(hit.memory) for hit in hits[:limit]], results
+        places: dict[str, tuple[int, float]] = {}
+        found: dict[str, Hit] = {}
+        sought = list(self._conditions(place, condition, set_metadata))
+        for query, trust in queries.items():
+            hits: list[Hit] = []
+            for project, embedder, wanted in sought:
+                with self._handles.features(place.org, project, embedder) as memory:
+                    results.append(memory.search(query, k=limit, filter=wanted))
+                    hits += results[-1]
+            for rank, hit in enumerate(sorted(hits, key=lambda hit: -hit.score)):
+                # The first of every query come before the second.
+                at = (rank, -hit.score * trust)
+                places[hit.id] = min(places.get(hit.id, at), at)
+                found[hit.id] = hit
+        ordered = sorted(found, key=lambda feature_id: places[feature_id])
+        return [feature_of(found[each].memory) for each in ordered[:limit]], results
 
     def page(
         self,

@@ -367,6 +367,24 @@ def test_a_faulty_file_is_refused_before_anything_is_served(tmp_path, text, told
     assert told in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("section", "told"),
+    [
+        ("{agent_session_provider: openai}", "the provider openai needs a language model"),
+        ("{agent_session_provider: openai, llm_model: local}", "'local' has none"),
+        ("{agent_session_provider: anthropic}", "the provider anthropic needs one"),
+    ],
+)
+def test_an_agent_that_could_hold_no_session_is_refused_at_the_start(tmp_path, section, told):
+    model = "{provider: openai-responses, config: {model: m}}"
+    file = tmp_path / "cfg.yml"
+    file.write_text(
+        f"retrieval_agent: {section}\nresources: {{language_models: {{local: {model}}}}}"
+    )
+    with pytest.raises(InvalidInput, match=told):
+        read_configuration(Settings(store="unused", config=str(file)))
+
+
 def test_what_only_memmachine_reads_is_passed_over(tmp_path):
     file = tmp_path / "cfg.yml"
     file.write_text(Path(__file__).with_name("memmachine.yaml").read_text())

@@ -22,11 +22,7 @@ SKIPPED_BY_THEMSELVES = {
     "test_delete_nonexistent_semantic_memory",
     "test_rapid_memory_additions",
 }
-LEFT_OUT = {
-    "test_delete_nonexistent_episodic_memory": "deleting what is not there is told here, as by "
-    "every other surface; their server says nothing of it"
-}
-TESTS = 78
+TESTS = 79
 
 
 @pytest.fixture
@@ -58,7 +54,6 @@ def test_the_released_clients_own_tests_pass(client_tests, tmp_path):
             [
                 *(sys.executable, "-m", "pytest", "test_integration_complete.py", "-q"),
                 *("-c", os.devnull, "--rootdir", str(client_tests), "-p", "no:cacheprovider"),
-                *("-k", " and ".join(f"not {name}" for name in LEFT_OUT)),
                 *("-W", "ignore", f"--junitxml={report}"),
             ],
             cwd=client_tests,

@@ -13,6 +13,7 @@ from typing import Any, Literal, cast, get_args
 
 from ekphory import memmachine_config
 from ekphory.agent.configuration import check_agent_section, make_agent_settings
+from ekphory.agent.llm_session import ModelProvider
 from ekphory.agent.provider import AgentSettings
 from ekphory.catalog.database import Database, NotThere
 from ekphory.catalog.projects import EpisodicSwitches, Projects
@@ -90,6 +91,9 @@ def read_configuration(settings: Settings) -> tuple[ServiceModels, dict[str, Any
         for path in _OVERRIDDEN[setting]:
             if (named := find_value(document, *path)) is not None:
                 loaded[setting.removesuffix("_url")] = load(declared, named)
+    agent = make_agent_settings(document)
+    if agent.provider != "local":
+        ModelProvider(agent)  # refuses what no session can be held with
     return replace(models, **loaded), document, settings.extraction or _read_prompts(document)
 
 

@@ -12,9 +12,8 @@ from types import MappingProxyType
 from uuid import UUID, uuid5
 
 from ekphory.agent.provider import AgentOptions
-from ekphory.catalog.database import Database, NotThere
+from ekphory.catalog.database import Database
 from ekphory.catalog.projects import EpisodicSwitches
-from ekphory.errors import MemoryNotFound
 from ekphory.filters.grammar import parse_filter
 from ekphory.filters.tree import (
     And,
@@ -513,17 +512,8 @@ class Episodes:
             return memory.count()
 
     def delete(self, place: Place, ids: Sequence[str]) -> None:
-        """Forget episodes: all of them, or none where one of them is not there.
-
-        Raises:
-            NotThere: The project holds no such episode.
-        """
+        """Forget those of these episodes that the project holds."""
         with self._handles.episodes(place) as memory:
-            for memory_id in ids:
-                try:
-                    memory.get(memory_id)
-                except MemoryNotFound as error:
-                    raise NotThere(f"Episode {memory_id!r} does not exist") from error
             memory.forget(filter=In(Field("id"), tuple(ids)))
 
     def delete_all(self, place: Place) -> None:

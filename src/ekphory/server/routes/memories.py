@@ -501,8 +501,9 @@ def list_memories(request: ListMemories, session: ToRead) -> Response:
     "/memories/episodic/delete", status_code=204, responses=NOT_THERE, response_class=Response
 )
 def delete_episodic(request: DeleteEpisodes, session: ToWrite) -> None:
-    """Forget episodes: all that are named, or none where one of them is not there."""
+    """Forget episodes. One that is not there is forgotten already."""
     place = session.place(request)
+    session.service.get_project(place)  # told where it is not there
     session.service.episodes.delete(place, session.service.uids.stored(place, request.episodic_ids))
     session.service.ensure_project(place)  # it stays when its last memory goes
 

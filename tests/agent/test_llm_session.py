@@ -1,5 +1,7 @@
 """What a model says that each hop gave."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +41,16 @@ def test_a_line_becomes_a_hop_with_the_memory_that_states_it():
 def test_whatever_a_model_says_is_read(text):
     words = read_final_words(f"[StageResult] Query: a | Answer: {text} | Confidence: {text}", FOUND)
     assert all(0 <= hop.confidence <= 1 for hop in words.hops)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\n" * 20_000, "*\n" * 10_000, f"[StageResult] Query: a | Answer:{' ' * 20_000}b | c"],
+)
+def test_blanks_without_end_are_read_at_once(text):
+    started = time.perf_counter()
+    read_final_words(text, FOUND)
+    assert time.perf_counter() - started < 1
 
 
 @pytest.fixture

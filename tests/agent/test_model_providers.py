@@ -175,6 +175,22 @@ def test_a_malformed_call_falls_back_with_the_evidence_so_far(ask, script, query
     assert "wedding" in ids(result)
 
 
+def test_a_call_that_lacks_its_name_is_asked_for_again(ask, script):
+    nameless = script.calls("keys", name=None)
+    result = ask(SINGLE, nameless, script.calls("keys"), script.says("Done."))
+    assert reason(result) is None
+    assert result.retrieval_trace.to_dict()["branch_retry_count"] == 1
+    assert ids(result)[0] == "keys"
+
+
+def test_a_service_that_counts_no_tokens_has_used_none(ask, script):
+    call, words = script.calls("keys"), script.says("Done.")
+    for reply in (call, words):
+        reply.body = reply.body.replace(b'"input_tokens": 100', b'"input_tokens": null')
+    trace = ask(SINGLE, call, words).retrieval_trace
+    assert trace.to_dict()["input_token"] == 0
+
+
 @pytest.mark.parametrize("status", [429, 500, 529])
 def test_a_busy_service_is_asked_again(ask, script, wire, status):
     result = ask(SINGLE, script.error(status), script.calls("keys"), script.says("Done."))

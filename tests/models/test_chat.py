@@ -13,6 +13,7 @@ from ekphory.models.chat import (
     ChatMessage,
     ChatOptions,
     ChatSettings,
+    ChatUsage,
     OpenAIChat,
     find_breach,
     find_json_object,
@@ -53,6 +54,15 @@ def connect(wire, close_at_end):
 def formats(wire):
     """How JSON was asked for, request by request."""
     return [body.get("response_format", {}).get("type", "text") for body in wire.bodies]
+
+
+@pytest.mark.parametrize("usage", [None, [], "none", {"prompt_tokens": "12"}])
+def test_a_service_that_counts_no_tokens_is_understood_all_the_same(connect, wire, usage):
+    wire.replies = [answers("Grass.")]
+    wire.replies[0].body = json.dumps(json.loads(wire.replies[0].body) | {"usage": usage}).encode()
+    chat = connect()
+    assert chat.complete(QUESTION) == "Grass."
+    assert chat.usage == ChatUsage(answers=1)
 
 
 def test_the_messages_are_sent_and_the_text_comes_back(connect, wire):

@@ -161,10 +161,10 @@ def _read_response(response: Response) -> ModelTurn:
     refusal: str | None = None
     for item in response.output:
         if item.type == "function_call":
-            calls.append(ToolCall(item.call_id, item.name, item.arguments))
+            calls.append(_read_call(item.call_id, item.name, item.arguments))
         elif item.type == "shell_call" and _is_ours(item):
             commands = json.dumps({"commands": item.action.commands})
-            calls.append(ToolCall(item.call_id, SHELL, commands))
+            calls.append(_read_call(item.call_id, SHELL, commands))
         elif item.type == "message":
             texts += [part.text for part in item.content if part.type != "refusal"]
             refusals = [part.refusal for part in item.content if part.type == "refusal"]
@@ -176,9 +176,25 @@ def _read_response(response: Response) -> ModelTurn:
         text="\n".join(texts),
         calls=tuple(calls),
         refusal=refusal,
-        input_tokens=usage.input_tokens if usage else 0,
-        output_tokens=usage.output_tokens if usage else 0,
+        input_tokens=_read_count(usage.input_tokens) if usage else 0,
+        output_tokens=_read_count(usage.output_tokens) if usage else 0,
     )
+
+
+def _read_call(call_id: object, name: object, arguments: object) -> ToolCall:
+    """Return a call of a tool; an SDK lets through whatever the service sent.
+
+    Raises:
+        ModelFault: A part of it is not a text.
+    """
+    if isinstance(call_id, str) and isinstance(name, str) and isinstance(arguments, str):
+        return ToolCall(call_id, name, arguments)
+    raise ModelFault("unreadable: a call of a tool lacks its id, name or arguments", may_pass=True)
+
+
+def _read_count(given: object) -> int:
+    """Return a count of tokens; 0 where the service tells none."""
+    return given if isinstance(given, int) else 0
 
 
 def _is_ours(item: ResponseFunctionShellToolCall) -> bool:
@@ -295,7 +311,7 @@ class AnthropicDialogue:
 def _read_message(message: Message) -> ModelTurn:
     texts = [block.text for block in message.content if block.type == "text"]
     calls = tuple(
-        ToolCall(block.id, block.name, json.dumps(block.input))
+        _read_call(block.id, block.name, json.dumps(block.input))
         for block in message.content
         if block.type == "tool_use"
     )
@@ -303,8 +319,8 @@ def _read_message(message: Message) -> ModelTurn:
         text="\n".join(texts),
         calls=calls,
         refusal=_ENDINGS.get(message.stop_reason or ""),
-        input_tokens=message.usage.input_tokens,
-        output_tokens=message.usage.output_tokens,
+        input_tokens=_read_count(message.usage.input_tokens),
+        output_tokens=_read_count(message.usage.output_tokens),
     )
 
 

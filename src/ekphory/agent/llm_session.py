@@ -108,12 +108,15 @@ def _cancel(future: Future[Any]) -> None:
 
 # `[StageResult]` lines: what a model says that each hop gave.
 
+# No two repetitions side by side take the same character, and none begins a line and goes on to the
+# next: a model that writes blanks without end would be read for minutes.
 _LINE = re.compile(
-    r"^\W*\[StageResult[^\]]*\]\s*Query:\s*(?P<query>[^|\n]+)\|\s*Answer:\s*(?P<answer>[^|\n]*)"
-    r"(?:\|\s*Confidence:\s*(?P<confidence>[0-9.]+)[^|\n]*)?(?:\|\s*Reason:\s*(?P<reason>[^\n]*))?$",
+    r"^[^\w\n]*\[StageResult[^\]\n]*\]\s*Query:(?P<query>[^|\n]+)\|\s*Answer:(?P<answer>[^|\n]*)"
+    r"(?:\|\s*Confidence:\s*(?P<confidence>[0-9.]{1,20})[^|\n]*)?"
+    r"(?:\|\s*Reason:(?P<reason>[^\n]*))?$",
     re.MULTILINE | re.IGNORECASE,
 )
-_INSUFFICIENT = re.compile(r"^\W*sufficient\W+no\b", re.MULTILINE | re.IGNORECASE)
+_INSUFFICIENT = re.compile(r"^[^\w\n]*sufficient\W+no\b", re.MULTILINE | re.IGNORECASE)
 _LONGEST_QUERY, _LONGEST_ANSWER, _LONGEST_REASON = 400, 400, 300
 _MOST = 16
 

@@ -250,8 +250,10 @@ class ChatUsage:
 
     def after(self, answer: Mapping[str, Any]) -> ChatUsage:
         """Return it with one more answer; a service that names no tokens adds none."""
-        said = answer.get("usage") or {}
-        read, written = (said.get(f"{each}_tokens") or 0 for each in ("prompt", "completion"))
+        told = answer.get("usage")
+        said = told if isinstance(told, dict) else {}
+        counts = (said.get(f"{each}_tokens") for each in ("prompt", "completion"))
+        read, written = (each if isinstance(each, int) else 0 for each in counts)
         tokens = self.prompt_tokens + read, self.completion_tokens + written
         return ChatUsage(self.answers + 1, *tokens)
 

@@ -198,11 +198,29 @@ def test_a_filter_agrees_with_langgraph(given):
         ({"age": {"$in": [36]}}, r"\$in"),
         ({"$or": [{"name": "Ada"}]}, "stands where a field must"),
         ({"home": {"rooms": [{"size": {"$near": 20}}]}}, "no such operator"),
+        (["name"], "must be a mapping"),
     ],
 )
 def test_a_filter_that_langgraph_does_not_know_is_refused(wanted, message):
     with pytest.raises(FilterError, match=message):
         check_value_filter(wanted)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({"rooms": {1: "hall"}}, True),
+        ({"rooms": {1: "cellar"}}, False),
+        ({"rooms": {2: {"$gt": 3}}}, True),
+        ({3: "attic"}, True),
+        ({("a", "b"): "attic"}, False),
+    ],
+    ids=str,
+)
+def test_a_filter_names_keys_that_are_no_texts_as_values_have_them(stores, wanted, found):
+    _, ours = stores
+    ours.put(("houses",), "red", {"rooms": {1: "hall", 2: 4}, 3: "attic"})
+    assert bool(ours.search(("houses",), filter=wanted)) is found
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,13 @@ def test_what_the_short_term_memory_lets_go_of_is_remembered_in_its_session(bloc
     ]
 
 
+def test_a_message_without_words_keeps_out_none_of_the_others(block):
+    said = [say("My sister Ines keeps bees"), say("\n\n", "assistant"), say("\x00", "assistant")]
+    asyncio.run(block.aput([*said, say("a" * 1_000_001), say("She has \ud800 two hives\x00")]))
+    kept = [each.text for each in block.memory.list(order="written")]
+    assert kept == ["My sister Ines keeps bees", "a" * 1_000_000, "She has  two hives"]
+
+
 def test_a_model_is_shown_what_answers_the_last_question(block):
     block.memory.add("My sister Ines keeps bees")
 

@@ -178,10 +178,12 @@ def check_value_filter(given: Mapping[str, Any]) -> None:
     """Refuse a filter that LangGraph does not know.
 
     Raises:
-        FilterError: An operator stands in the place of a field, or is unknown.
+        FilterError: It is no mapping, or an operator stands in the place of a field, or is unknown.
     """
+    if not isinstance(given, Mapping):
+        raise FilterError("filter", given, "must be a mapping", 'Give {"field": "value"}')
     for name, wanted in given.items():
-        if name.startswith("$"):
+        if _is_operator(name):
             raise FilterError(
                 "filter", name, "stands where a field must", 'Give {"field": {"$gt": 1}}'
             )
@@ -210,7 +212,12 @@ def _check_condition(wanted: object) -> None:
 
 
 def _has_operator(wanted: Mapping[str, Any]) -> bool:
-    return any(name.startswith("$") for name in wanted)
+    return any(map(_is_operator, wanted))
+
+
+def _is_operator(name: object) -> bool:
+    # A value's keys need not be texts, and so those of a filter need not.
+    return isinstance(name, str) and name.startswith("$")
 
 
 def _agrees(found: object, wanted: object) -> bool:

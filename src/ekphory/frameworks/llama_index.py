@@ -15,6 +15,7 @@ from ekphory.prompting.block import estimate_tokens
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.search import SearchResult
 from ekphory.types import Hit, MemoryRecord, now_utc, to_utc
+from ekphory.write import LONGEST_TEXT
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
@@ -210,9 +211,11 @@ class EkphoryMemoryBlock(BaseMemoryBlock[str]):
         return content
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        said = [message for message in messages if message.role.value in _SAID and message.content]
-        if said:
-            told = [self._make_message(message) for message in said]
+        said = [message for message in messages if message.role.value in _SAID]
+        read = [self._make_message(message) for message in said]
+        # The short-term memory has let go of all: one without words must not keep out the others.
+        told = [message for message in read if message["content"].strip()]
+        if told:
             await asyncio.to_thread(self.memory.add_messages, told)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
@@ -234,7 +237,8 @@ class EkphoryMemoryBlock(BaseMemoryBlock[str]):
         return None
 
     def _make_message(self, message: ChatMessage) -> dict[str, Any]:
-        told: dict[str, Any] = {"role": message.role.value, "content": message.content}
+        text = (message.content or "").encode(errors="ignore").decode().replace("\0", "")
+        told: dict[str, Any] = {"role": message.role.value, "content": text[:LONGEST_TEXT]}
         session = message.additional_kwargs.get("session_id")
         # The session of the memory, where it is bound to one, is the one that counts.
         if session is not None and self.memory.scope.session is None:

@@ -438,7 +438,7 @@ class Memory:
         with TraceSpan("search", k=k, agent_mode=agent_mode) as span:
             if agent_mode:
                 searches = Searches(self._engine, self.scope, asked, self._models)
-                result = agent_search(searches, agent_options or AgentOptions())
+                result = agent_search(searches, agent_options)
             else:
                 result = search.search(self._engine, self.scope, asked, models=self._models)
             span.note(preset=result.trace.preset, hits=len(result), abstained=result.abstained)

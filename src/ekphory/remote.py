@@ -13,7 +13,7 @@ from typing import IO, Any, get_type_hints
 from urllib.parse import urlsplit
 
 from ekphory import errors, http_service
-from ekphory.agent.provider import AgentOptions
+from ekphory.agent.provider import AgentOptions, check_options
 from ekphory.config import PREFIX
 from ekphory.errors import EkphoryError, InvalidInput
 from ekphory.filters.grammar import format_filter, parse_filter
@@ -129,7 +129,7 @@ class RemoteMemory:
         agent_options: AgentOptions | None = None,
         **given: Any,  # noqa: ANN401  what the verb takes
     ) -> SearchResult:
-        options = agent_options or AgentOptions()
+        options = check_options(agent_options)
         if options.settings is not None:
             problem = "a server's agent has the settings of its own configuration"
             raise InvalidInput("agent_options", "settings", problem, "Leave them out")

@@ -6,10 +6,11 @@ from tests.prompting.hits import hit
 
 from ekphory.agent.llm_dialogue import ToolCall, ToolCalls
 from ekphory.agent.local_chain import Rated, aboutness, find_leads
-from ekphory.agent.provider import Budget, SearchTool
+from ekphory.agent.provider import AgentOptions, Budget, SearchTool
 from ekphory.agent.question import meaning_words, relation
 from ekphory.agent_trace import EventLog
 from ekphory.errors import InvalidInput
+from ekphory.memory import Memory
 from ekphory.testing import OverlapReranker
 
 from .rembrandt import COMPARISON, NOW, SINGLE, SPOUSE, THREE_HOPS, records
@@ -181,6 +182,16 @@ def test_the_answer_context_tells_the_chain_before_the_memories(ask):
 def test_an_unknown_provider_is_refused(ask):
     with pytest.raises(InvalidInput, match="no such choice"):
         ask(SINGLE, openai_native_agent_environment="cloud")
+
+
+@pytest.mark.parametrize("given", [{"settings": None}, "local", 3])
+def test_options_of_another_type_are_refused_with_the_remedy(facts, given):
+    with Memory("http://127.0.0.1:9") as remote:
+        for memory in (facts, remote):
+            with pytest.raises(InvalidInput, match=r"agent_options=.*Give AgentOptions\(…\)"):
+                memory.search(SINGLE, agent_mode=True, agent_options=given)
+    with pytest.raises(InvalidInput, match=r"settings=.*Give AgentSettings\(…\) or None"):
+        AgentOptions(settings=given)
 
 
 def test_a_question_longer_than_the_agent_takes_is_answered_by_plain_search(ask, facts):

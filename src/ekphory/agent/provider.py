@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
@@ -106,7 +107,7 @@ class AgentSettings:
     def _check_number(self, name: str, least: Literal["above 0", "0 or more"]) -> None:
         value = getattr(self, name)
         fits = isinstance(value, int | float) and not isinstance(value, bool)
-        if not fits or value < 0 or (value == 0 and least == "above 0"):
+        if not fits or not 0 <= value < math.inf or (value == 0 and least == "above 0"):
             raise InvalidInput(name, value, "is out of range", f"Give a number {least}")
 
     @property
@@ -136,6 +137,23 @@ class AgentOptions:
 
     def __post_init__(self) -> None:
         _check_choice(self, "stage_results", get_args(agent_trace.StageResults))
+        if not isinstance(self.settings, AgentSettings | None):
+            remedy = "Give AgentSettings(…) or None"
+            raise InvalidInput("settings", self.settings, "are no settings", remedy)
+
+
+def check_options(given: object) -> AgentOptions:
+    """Return the options of a search, those that hold by default for None.
+
+    Raises:
+        InvalidInput: It is something else.
+    """
+    if given is None:
+        return AgentOptions()
+    if not isinstance(given, AgentOptions):
+        problem, remedy = "are no options of the agent", "Give AgentOptions(…) or None"
+        raise InvalidInput("agent_options", given, problem, remedy)
+    return given
 
 
 def _check_choice(given: object, name: str, choices: tuple[str, ...]) -> None:

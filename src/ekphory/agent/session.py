@@ -26,6 +26,7 @@ from ekphory.agent.provider import (
     SearchTool,
     SessionFault,
     SessionOutcome,
+    check_options,
 )
 from ekphory.engine import Engine
 from ekphory.models.reranker import RerankingModel, RerankQuery
@@ -206,15 +207,16 @@ class Searches:
         )
 
 
-def agent_search(searches: Searches, options: AgentOptions) -> SearchResult:
+def agent_search(searches: Searches, given: AgentOptions | None) -> SearchResult:
     """Hold a session and give its result; whatever happens, at least what plain search gives.
 
     Raises:
-        InvalidInput: The configuration cannot be used.
+        InvalidInput: The options or the configuration cannot be used.
         MissingExtra: The provider's SDK is not installed.
         EkphoryError: Plain search itself failed.
         SessionCancelled: Nobody waits for the result any more.
     """
+    options = check_options(given)
     settings = options.settings or read_agent_settings()
     reranker = settings.reranker or searches.models.reranker
     provider: SessionProvider = LocalProvider(reranker)

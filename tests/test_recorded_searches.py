@@ -45,6 +45,13 @@ def test_the_newest_are_kept_and_the_oldest_dropped(memory, tmp_path):
     assert kept(tmp_path) == ["oven 4?", "oven 3?", "oven 2?"]
 
 
+def test_a_question_that_utf_8_cannot_carry_is_answered_and_recorded_as_far_as_it_can(
+    memory, tmp_path
+):
+    assert [hit.id for hit in memory.search("the oven \ud83d", k=1)] == ["oven"]
+    assert kept(tmp_path) == ["the oven ?"]
+
+
 def test_a_record_holds_no_text_of_a_memory_and_is_its_owners_alone(memory, tmp_path):
     memory.search("what does not work?")
     content = RecordedSearches(str(tmp_path)).page(HOME, limit=1, offset=0)[1][0].content

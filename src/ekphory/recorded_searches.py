@@ -138,7 +138,8 @@ class RecordedSearches:
             "surface": surface,
             "org": scope.org,
             "project": scope.project,
-            "query": question.query[:_LONGEST_QUERY],
+            # What UTF-8 cannot carry is searched all the same.
+            "query": question.query[:_LONGEST_QUERY].encode("utf-8", "replace").decode(),
             "preset": result.trace.preset,
             "hits": len(result),
             "milliseconds": result.trace.milliseconds,

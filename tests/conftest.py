@@ -1,7 +1,8 @@
 """Handles on a store in a directory of the test's own."""
 
 import os
-from contextlib import ExitStack, closing
+import threading
+from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 from inspect import signature
 
@@ -78,6 +79,30 @@ def open_memory(store_path, close_at_end, where):
 def memory(open_memory):
     """A handle that is bound to nothing."""
     return open_memory()
+
+
+@pytest.fixture
+def purging():
+    """Wipes memories of a handle from the disk, one after the other, until the block ends."""
+
+    @contextmanager
+    def purge(memory):
+        ended = threading.Event()
+
+        def wipe():
+            while not ended.is_set():
+                memory.add("secret", id="secret")
+                memory.forget("secret", purge=True)
+
+        thread = threading.Thread(target=wipe)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    return purge
 
 
 @pytest.fixture

@@ -519,3 +519,16 @@ def test_a_memory_that_is_taken_back_has_its_decisions_whichever_of_the_two_it_i
         assert moved.revisions() == ()
         moved.add_exported([kept])
         assert len(moved.revisions()) == 1
+
+
+@pytest.mark.slow
+def test_a_memory_is_read_whole_beside_purges(memory, purging):
+    memory.add("The oven is broken", id="oven")
+    memory.update("oven", text="The oven works")
+    with purging(memory):
+        for _ in range(60):
+            kept = read_exported(memory._engine, memory.scope, "oven")
+            assert [each["text"] for each in (kept, *kept["versions"])] == [
+                "The oven works",
+                "The oven is broken",
+            ]

@@ -30,7 +30,7 @@ from ekphory import __version__, legacy, write
 from ekphory.atomic_write import sync_file, write_aside
 from ekphory.detect import CALLER
 from ekphory.engine import Engine
-from ekphory.errors import EkphoryError, InvalidInput
+from ekphory.errors import EkphoryError, InvalidInput, MemoryNotFound
 from ekphory.filters.tree import And, Comparison, Field, Filter, Or
 from ekphory.history import get, unexpired
 from ekphory.scope import OWNER_FIELDS, Scope, get_owner, owned_in_any_session, owned_like
@@ -114,7 +114,8 @@ def _sum_of(body: bytes) -> str:
 # Exporting.
 
 _MEMORIES_READ = 256
-_ATTEMPTS = 3
+_ATTEMPTS = 10
+"""How often something is read from the beginning where its state is purged meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,15 +154,20 @@ def export_to_file(
         InvalidInput: The target is a folder, or lies in none.
     """
 
-    def fill(stream: IO[bytes]) -> ExportReport:
-        for _ in range(_ATTEMPTS - 1):
-            with suppress(StateGone):
-                return export_to_stream(uris, scope, stream, on_progress)
-            stream.seek(0)
-            stream.truncate()
+    def export(stream: IO[bytes]) -> ExportReport:
         return export_to_stream(uris, scope, stream, on_progress)
 
-    return fill_file(target, fill)
+    return fill_file(target, partial(export_anew, export))
+
+
+def export_anew(export: Callable[[IO[bytes]], ExportReport], stream: IO[bytes]) -> ExportReport:
+    """Write an export to a stream that holds nothing else, anew where its state is purged."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(StateGone):
+            return export(stream)
+        stream.seek(0)
+        stream.truncate()
+    return export(stream)
 
 
 def fill_file(target: Path, fill: Callable[[IO[bytes]], ExportReport]) -> ExportReport:
@@ -200,9 +206,21 @@ def read_exported(engine: Engine, scope: Scope, memory_id: str) -> dict[str, Any
         raise InvalidInput("id", memory_id, "is an earlier version", remedy)
     named = (Comparison(Field(name), "eq", record.id) for name in ("id", "superseded_by"))
     where = And((owned_like(record), Or(tuple(named))))
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(StateGone):
+            return _read_whole(engine, where, memory_id)
+    return _read_whole(engine, where, memory_id)
+
+
+def _read_whole(engine: Engine, where: Filter, memory_id: str) -> dict[str, Any]:
+    """Read the one memory of which a condition holds, and of its earlier versions."""
     state = LanceSnapshot(engine.uri)
     part = _Part(state, engine.ledger, sides=(min, max))
-    memory, *versions = part.read_memories(where, state.rows(where))
+    found = list(part.read_memories(where, state.rows(where)))
+    if not found:
+        # It was forgotten since it was looked up.
+        raise MemoryNotFound(memory_id)
+    memory, *versions = found
     return memory | {VERSIONS_KEY: versions}
 
 

@@ -502,3 +502,13 @@ def test_a_scope_that_is_misspelt_forgets_nothing_of_others(server, connect, bod
 @pytest.mark.parametrize("verb", ["close", "__reduce__", "_engine", "scope", "nothing"])
 def test_nothing_but_the_verbs_can_be_asked_for(server, verb):
     assert server.client.post(f"/api/v1/memory/{verb}", json={}).status_code == 404
+
+
+@pytest.mark.slow
+def test_an_export_is_whole_beside_purges(connect, purging, tmp_path):
+    memory = connect(org="bakery", project="ovens")
+    memory.add("The oven is broken", id="oven")
+    with purging(memory):
+        reports = [memory.export(tmp_path / "ovens.jsonl") for _ in range(20)]
+    assert min(report.memories for report in reports) == 1
+    assert '"id":"oven"' in (tmp_path / "ovens.jsonl").read_text(encoding="utf-8")

@@ -29,6 +29,7 @@ from ekphory.server.errors import describe_verb_error
 from ekphory.server.request_log import Metrics
 from ekphory.server.routes.context import NOT_THERE, REFUSALS, ToRead, begin_session
 from ekphory.service.memory_service import MemoryService
+from ekphory.transfer import export_anew
 from ekphory.types import WriteReport, to_plain_data
 
 _LONGEST_WAIT = 2.0
@@ -49,7 +50,7 @@ def _export(memory: Memory) -> Response:
     """Answer with an export once it is whole."""
     with ExitStack() as unsent:
         file = unsent.enter_context(TemporaryFile())
-        report = memory.export(file)
+        report = export_anew(memory.export, file)
         sent = unsent.pop_all()
     file.seek(0)
     return StreamingResponse(

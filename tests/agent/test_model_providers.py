@@ -191,6 +191,16 @@ def test_a_service_that_counts_no_tokens_has_used_none(ask, script):
     assert trace.to_dict()["input_token"] == 0
 
 
+def test_what_utf_8_cannot_carry_of_an_answer_is_told_as_far_as_it_can(ask, script):
+    told = STAGE.format("keys \ud83d", "the bowl") + "In the bowl \ud83d"
+    calls = script.calls("keys"), script.calls("bowl")
+    trace = ask(SINGLE, *calls, script.says(told)).retrieval_trace
+    assert trace.hops[0].query == "keys ?"
+    assert trace.to_dict()["orchestrator_final_response"] == "In the bowl ?"
+    trace = ask(SINGLE, script.error(400, "no \ud83d")).retrieval_trace
+    assert "\ud83d" not in str([event.to_dict() for event in trace.events])
+
+
 @pytest.mark.parametrize("status", [429, 500, 529])
 def test_a_busy_service_is_asked_again(ask, script, wire, status):
     result = ask(SINGLE, script.error(status), script.calls("keys"), script.says("Done."))

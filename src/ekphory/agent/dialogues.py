@@ -18,6 +18,7 @@ from ekphory.agent.llm_dialogue import (
     RawOutput,
     ToolAnswer,
     ToolCall,
+    as_carried,
     translate_errors,
     zip_skill,
 )
@@ -173,9 +174,9 @@ def _read_response(response: Response) -> ModelTurn:
         refusal = f"cut off: {response.incomplete_details.reason}"
     usage = response.usage
     return ModelTurn(
-        text="\n".join(texts),
+        text=as_carried("\n".join(texts)),
         calls=tuple(calls),
-        refusal=refusal,
+        refusal=None if refusal is None else as_carried(refusal),
         input_tokens=_read_count(usage.input_tokens) if usage else 0,
         output_tokens=_read_count(usage.output_tokens) if usage else 0,
     )
@@ -316,7 +317,7 @@ def _read_message(message: Message) -> ModelTurn:
         if block.type == "tool_use"
     )
     return ModelTurn(
-        text="\n".join(texts),
+        text=as_carried("\n".join(texts)),
         calls=calls,
         refusal=_ENDINGS.get(message.stop_reason or ""),
         input_tokens=_read_count(message.usage.input_tokens),

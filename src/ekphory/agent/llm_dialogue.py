@@ -193,6 +193,11 @@ class ModelTurn:
     output_tokens: int = 0
 
 
+def as_carried(text: str) -> str:
+    """Return a text as UTF-8 carries it: what a model writes may hold half of a surrogate pair."""
+    return text.encode("utf-8", "replace").decode()
+
+
 class ModelFault(EkphoryError):
     """The service did not give a message.
 
@@ -205,10 +210,10 @@ class ModelFault(EkphoryError):
     def __init__(
         self, problem: str, *, may_pass: bool = False, retry_after: str | None = None
     ) -> None:
-        self.problem = problem
+        self.problem = as_carried(problem)
         self.may_pass = may_pass
         self.retry_after = retry_after
-        super().__init__(problem)
+        super().__init__(self.problem)
 
 
 # Payloads of a provider in the debugging log, without secrets; off unless it is wanted.
@@ -316,10 +321,8 @@ class ToolCalls:
         raise SessionFault("invalid_tool_call", f"there is no tool {call.name[:60]!r}")
 
     def _search(self, query: str) -> str:
-        # A model may write what UTF-8 cannot hold.
-        asked = query.encode("utf-8", "replace").decode("utf-8")
         try:
-            hits = self.tool(asked, actor=TOP_LEVEL)
+            hits = self.tool(as_carried(query), actor=TOP_LEVEL)
         except QueryRefused as refusal:
             return f"Refused: {refusal}."
         settings = BlockSettings(max_tokens=self.most_characters // _CHARACTERS_PER_TOKEN)

@@ -512,3 +512,19 @@ def test_an_export_is_whole_beside_purges(connect, purging, tmp_path):
         reports = [memory.export(tmp_path / "ovens.jsonl") for _ in range(20)]
     assert min(report.memories for report in reports) == 1
     assert '"id":"oven"' in (tmp_path / "ovens.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_every_search_with_the_agent_is_held_as_the_server_is_configured(tmp_path):
+    document = {"retrieval_agent": {"agent_session_max_combined_calls": 2}}
+    with (
+        running_server(tmp_path / "store", document=document) as server,
+        Memory(server.url, org="home", project="chat") as memory,
+    ):
+        memory.add_many(SAID)
+        asked = {"org_id": "home", "project_id": "chat", "query": "Where does Mara live?"}
+        asked["agent_mode"] = True
+        inspected = server.answer("/inspect/search", asked)["agent"]["events"]
+        found = memory.search("Where does Mara live?", agent_mode=True).retrieval_trace
+    assert inspected[0]["data"]["most_calls"] == 2
+    assert found.events[0].body.most_calls == 2

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, JsonValue
 
+from ekphory.agent.provider import AgentOptions
 from ekphory.agent_trace import HopResolved, ToolReturned
 from ekphory.catalog.database import NotThere
 from ekphory.errors import InvalidInput
@@ -26,6 +27,7 @@ from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.presets import preset as find_preset
 from ekphory.scope import DEFAULT_NAME, Scope, get_owner
 from ekphory.search import MOST_HITS, NEWEST, SearchResult
+from ekphory.service.configuration import Configuration
 from ekphory.service.episodes import FACETS, Selection, Uids, around
 from ekphory.service.handles import FEATURES, Handles, Place
 from ekphory.store.protocol import IntArray
@@ -504,9 +506,10 @@ def _few_names(names: NDArray[Any]) -> NDArray[np.str_]:
 class Inspection:
     """Looks into a project's memories, leaving no trace of it, and changes single ones."""
 
-    def __init__(self, handles: Handles, uids: Uids) -> None:
+    def __init__(self, handles: Handles, uids: Uids, configuration: Configuration) -> None:
         self._handles = handles
         self._uids = uids
+        self._configuration = configuration
 
     def search(
         self,
@@ -530,7 +533,10 @@ class Inspection:
             InvalidInput: The question cannot be used.
         """
         now = settings.pop("now", None) or now_utc()
-        settings["agent_mode"] = settings.get("agent_mode", False) and bool(query.strip())
+        if settings.get("agent_mode"):
+            settings["agent_mode"] = follows = bool(query.strip())
+            if follows:
+                settings["agent_options"] = AgentOptions(settings=self._configuration.agent())
         with self._handles.episodes(place) as memory:
             pipeline = memory.preset if preset is None else find_preset(preset)
             read = self._uids.read_filter(place, condition)

@@ -167,7 +167,7 @@ class MemoryService:
         self.keys = AccessKeys(self._key_database)
         self._summaries = Summaries(partial(self.configuration.chat, *SUMMARY_MODEL))
         self.episodes = Episodes(self.handles, self.uids, self._summaries, self.configuration)
-        self.inspection = Inspection(self.handles, self.uids)
+        self.inspection = Inspection(self.handles, self.uids, self.configuration)
         new_embedder = partial(self.configuration.new_embedder, *SET_EMBEDDER)
         self.sets = SemanticSets(self._database, new_embedder)
         self.categories = Categories(self._database, self.sets)

@@ -18,6 +18,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from starlette.background import BackgroundTask
 
+from ekphory.agent.provider import AgentOptions
 from ekphory.catalog.access_keys import Rights
 from ekphory.catalog.database import NotPermitted, NotThere
 from ekphory.errors import InvalidInput, suggest
@@ -152,7 +153,12 @@ def _serve(verb: Verb) -> Callable[..., Response]:
         # What concerns all projects is asked of the main store, whichever one the scope names.
         with session.service.open(Scope() if verb.needs == "admin" else scope) as memory:
             _check_arguments(verb.do, call.arguments)
-            result = verb.do(memory, **call.arguments)
+            given = call.arguments
+            if given.get("agent_mode"):
+                # Those of the server's configuration, with models that are loaded once.
+                options = AgentOptions(settings=session.service.configuration.agent())
+                given = given | {"agent_options": options}
+            result = verb.do(memory, **given)
             is_nothing = verb.needs == "read" and not result and not memory.count()
         if isinstance(result, Response):
             return result

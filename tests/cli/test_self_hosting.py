@@ -15,7 +15,7 @@ import pytest
 import yaml
 from tests.server.running import running_server
 
-from ekphory.cluster.serving import ShardMetrics
+from ekphory.cluster.front import ShardMetrics
 from ekphory.config import PREFIX, Settings
 from ekphory.server.request_log import Metrics
 

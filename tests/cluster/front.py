@@ -7,7 +7,8 @@ import pytest
 from tests.cluster.conftest import NEEDED
 from tests.server.running import running_application
 
-from ekphory.cluster.serving import Front, ServedShard
+from ekphory.cluster.front import Front
+from ekphory.cluster.served_shards import ServedShard
 from ekphory.cluster.shards import make_shards
 from ekphory.errors import StoreError
 from ekphory.server.options import ServerOptions

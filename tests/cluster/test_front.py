@@ -10,7 +10,7 @@ from tests.cluster.front import Replicas
 from tests.cluster.test_serving import KEY, add, search
 from tests.server.running import running_application
 
-from ekphory.cluster.serving import Front
+from ekphory.cluster.front import Front
 from ekphory.errors import StoreError
 from ekphory.server.options import GivenKey, Limits, ServerOptions
 

@@ -19,7 +19,7 @@ from tests.cluster.conftest import BUCKET, NEEDED
 from tests.cluster.test_serving import STARTS_TRIED, Cluster, replica_processes
 
 from ekphory import Memory
-from ekphory.cluster.serving import READ_SECONDS
+from ekphory.cluster.front import READ_SECONDS
 from ekphory.cluster.shards import open_memory
 from ekphory.errors import EkphoryError, MemoryNotFound
 from ekphory.models.loading import load_embedder

@@ -29,7 +29,7 @@ from ekphory.cluster.operations import (
     erase,
     export,
 )
-from ekphory.cluster.serving import ShardCatalog
+from ekphory.cluster.served_shards import ShardCatalog
 from ekphory.cluster.shards import (
     Manifest,
     announced,

@@ -6,10 +6,10 @@ import pytest
 from tests.cluster.front import Replicas
 from tests.cluster.test_serving import SEARCH, send
 
+from ekphory.cluster.front import Front
 from ekphory.cluster.moving import reshard
 from ekphory.cluster.objects import Objects
 from ekphory.cluster.operations import erase
-from ekphory.cluster.serving import Front
 from ekphory.cluster.shards import open_shards
 from ekphory.errors import StoreError
 from ekphory.server.options import ServerOptions

@@ -13,16 +13,11 @@ import pytest
 from tests.cluster.conftest import NEEDED
 from tests.cluster.front import Replicas
 
+from ekphory.cluster.front import Front, is_served
 from ekphory.cluster.objects import Objects
 from ekphory.cluster.ray_session import running_ray
-from ekphory.cluster.serving import (
-    ClusterOptions,
-    ForwardedRequest,
-    Front,
-    ShardCatalog,
-    is_served,
-    serve_cluster,
-)
+from ekphory.cluster.served_shards import ForwardedRequest, ShardCatalog
+from ekphory.cluster.serving import ClusterOptions, serve_cluster
 from ekphory.errors import InvalidInput, StoreError
 from ekphory.server.options import GivenKey, ServerOptions
 from ekphory.server.serving import NeedsKey

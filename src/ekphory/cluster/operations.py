@@ -15,7 +15,7 @@ from typing import IO
 from ekphory import history
 from ekphory.cluster.moving import CatalogRow, delete_states, read_catalog, write_catalog
 from ekphory.cluster.objects import Objects, find_root, name_place
-from ekphory.cluster.serving import ShardCatalog
+from ekphory.cluster.served_shards import ShardCatalog
 from ekphory.cluster.shards import (
     MANIFEST,
     Manifest,

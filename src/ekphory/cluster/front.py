@@ -1,0 +1,272 @@
+"""The front of a cluster, which lets requests in and hands each to the shard of its project.
+
+It is the server of `ekphory serve` with the same layers: it checks the key, limits, and logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.encoders import jsonable_encoder
+from prometheus_client import CollectorRegistry, Gauge, Summary, generate_latest
+from prometheus_client import Counter as PrometheusCounter
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from ekphory import __version__
+from ekphory.catalog.access_keys import AccessKeys
+from ekphory.catalog.database import Database
+from ekphory.cluster.served_shards import (
+    ForwardedRequest,
+)
+from ekphory.cluster.shards import (
+    Shards,
+)
+from ekphory.errors import InvalidInput, StoreError
+from ekphory.importers.source import parse_object
+from ekphory.remote import VERBS_PATH
+from ekphory.server.app import PATHS
+from ekphory.server.auth import Caller
+from ekphory.server.errors import RETRY, add_error_handlers, make_error_response
+from ekphory.server.limits import METHODS, Slots, guard, is_write
+from ekphory.server.options import ServerOptions
+from ekphory.server.request_log import Metrics
+from ekphory.server.routes import inspect
+from ekphory.server.tenants import find_project
+from ekphory.service import inspection
+from ekphory.service.handles import catalog_file
+
+READ_SECONDS = 5.0
+"""So long a read may take; then it is refused, and can be asked again."""
+_PROJECTS = "/api/v2/projects/list"
+_INSPECT = "/api/v2/inspect"
+_SERVED = ("/api/v2/memories", "/api/v2/projects", "/api/v2/memory/episodic", _INSPECT)
+_OF_ONE_STORE = frozenset(VERBS_PATH + name for name in ("health", "repair", "verify"))
+_UNHURRIED = frozenset(VERBS_PATH + name for name in ("conflicts", "export"))
+"""Reads that may go through all memories of a project."""
+_MODELS = frozenset(
+    {
+        *("/rerank", "/v1/rerank", "/v2/rerank", "/api/openmem/v1/rerank"),
+        *("/v1/models", "/v1/embeddings", "/v2/embed"),
+    }
+)
+_UNCOUNTED = "A shard did not say how many memories it holds. Try again."
+
+Ask = Callable[[int, ForwardedRequest], Any]
+"""Asks the replica of a shard; what it returns is awaited."""
+
+
+class ShardMetrics:
+    """What the front measures of each shard."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.requests = PrometheusCounter(
+            "ekphory_shard_requests",
+            "Requests that a shard answered, or did not answer in time (503).",
+            ["shard", "status"],
+            registry=registry,
+        )
+        self.seconds = Summary(
+            "ekphory_shard_request_seconds",
+            "Time that requests waited for a shard's answer.",
+            ["shard"],
+            registry=registry,
+        )
+        self.under_way = Gauge(
+            "ekphory_shard_requests_under_way",
+            "Requests that a shard is answering or that wait for it.",
+            ["shard"],
+            registry=registry,
+        )
+        self.events = PrometheusCounter(
+            "ekphory_shard_events",
+            "How often a shard was opened, and its lease taken, renewed and lost.",
+            ["shard", "event"],
+            registry=registry,
+        )
+
+
+class Front:
+    """Hands each request to the replica of its project's shard."""
+
+    def __init__(self, shards: Shards, ask: Ask, *, errors: tuple[type[Exception], ...]) -> None:
+        """Take the store, its replicas, and what asking one raises where it has ended."""
+        self._shards, self._ask = shards, ask
+        self._errors: tuple[type[Exception], ...] = (TimeoutError, *errors)
+        self._metrics = Metrics()
+        self._of_shards = ShardMetrics(self._metrics.registry)
+
+    def application(self, options: ServerOptions) -> FastAPI:
+        """Make the application, inside the layers that log, let in and limit."""
+        keys = AccessKeys(Database(catalog_file(options.store, options.catalog)))
+        most = options.limits.shard_concurrency
+        self._slots = Slots(most=most * self._shards.count, most_of_one=most)
+        app = FastAPI(
+            openapi_url=None,
+            redirect_slashes=False,
+            middleware=guard(keys, options, self._metrics, count=self._count),
+        )
+        add_error_handlers(app)
+        app.include_router(inspect.inspector_page_router)
+        for path, answer in {
+            **dict.fromkeys(("/health", "/api/v2/health"), _health),
+            **dict.fromkeys(("/metrics", "/api/v2/metrics"), self._show_metrics),
+            # Each by its name, for the log and the metrics.
+            **{path: self._forward for path in sorted(PATHS) if is_served(path)},
+            _PROJECTS: self._list_projects,
+            f"{_INSPECT}/growth": self._show_growth,
+            f"{_INSPECT}/health": self._show_health,
+            f"{_INSPECT}/latency": self._show_latency,
+            "/{path:path}": self._forward,
+        }.items():
+            app.add_api_route(path, answer, methods=list(METHODS), response_model=None)
+        return app
+
+    async def _show_metrics(self, _: Request) -> Response:
+        content = generate_latest(self._metrics.registry)
+        return Response(content, media_type=CONTENT_TYPE_LATEST)
+
+    async def _count(self, org: str) -> int:
+        """Return how many memories an organisation has in all shards.
+
+        Raises:
+            StoreError: A shard does not say.
+        """
+        asked = ForwardedRequest(
+            method="POST",
+            path=f"{VERBS_PATH}count",
+            query=b"",
+            headers=[(b"content-type", b"application/json")],
+            # The caller is bound to the organisation: named, it would have to be in every shard.
+            body=b"{}",
+            caller=("front", org, None, "read"),
+        )
+        asking = [self._ask_shard(shard, asked) for shard in range(self._shards.count)]
+        try:
+            answers = await asyncio.gather(*asking)
+        except self._errors as error:
+            raise StoreError(_UNCOUNTED) from error
+        if any(answer.status_code != 200 for answer in answers):
+            raise StoreError(_UNCOUNTED)
+        return sum(int(json.loads(bytes(answer.body))["result"]) for answer in answers)
+
+    async def _forward(self, request: Request) -> Response:
+        path, body = request.url.path, await request.body()
+        if not is_served(path):
+            message = "A cluster does not answer this yet. `ekphory serve` does, on one machine."
+            if path in _OF_ONE_STORE:
+                message = "This is of one store. `ekphory cluster verify` looks at all shards."
+            return make_error_response(path, 501, message, kind="NotImplemented")
+        caller: Caller = request.state.caller
+        org, project = find_project(path, parse_object(body) or {}, caller)
+        if path.startswith(VERBS_PATH) and not (org and project):
+            field, remedy = "project" if org else "org", "Give org and project"
+            raise InvalidInput(
+                field, None, "is open, and a cluster answers for one project", remedy
+            )
+        return await self._answer(self._shards.find(org, project), request, body)
+
+    async def _list_projects(self, request: Request) -> Response:
+        def join(answers: list[Any]) -> list[dict[str, str]]:
+            found = [project for each in answers for project in each]
+            return sorted(found, key=lambda each: sorted(each.items()))
+
+        return await self._answer_of_all(request, join)
+
+    async def _show_growth(self, request: Request) -> Response:
+        return await self._answer_of_all(
+            request,
+            lambda answers: inspection.join_growth(
+                [inspection.GrowthAnswer.model_validate(each) for each in answers]
+            ),
+        )
+
+    async def _show_health(self, request: Request) -> Response:
+        return await self._answer_of_all(
+            request,
+            lambda answers: inspect.join_health(
+                {
+                    self._shards.name(shard): inspect.HealthAnswer.model_validate(each)
+                    for shard, each in enumerate(answers)
+                }
+            ),
+        )
+
+    async def _show_latency(self, _: Request) -> Response:
+        return JSONResponse(jsonable_encoder(inspect.show_latency(self._metrics)))
+
+    async def _answer_of_all(
+        self, request: Request, join: Callable[[list[Any]], object]
+    ) -> Response:
+        """Ask all shards, and join their answers; where one refuses, its answer is all."""
+        body = await request.body()
+        asking = [self._answer(shard, request, body) for shard in range(self._shards.count)]
+        answers = await asyncio.gather(*asking)
+        refusal = next((each for each in answers if each.status_code != 200), None)
+        if refusal is not None:
+            return refusal
+        return JSONResponse(jsonable_encoder(join([json.loads(bytes(a.body)) for a in answers])))
+
+    async def _answer(self, shard: int, request: Request, body: bytes) -> Response:
+        caller: Caller = request.state.caller
+        forwarded = ForwardedRequest(
+            method=request.method,
+            path=request.url.path,
+            query=request.scope["query_string"],
+            headers=[each for each in request.headers.raw if each[0] != b"authorization"],
+            body=body,
+            caller=(caller.name, caller.org, caller.project, caller.rights),
+        )
+        try:
+            return await self._ask_shard(shard, forwarded)
+        except self._errors as error:
+            request.state.failure = error
+            message = "The shard did not answer. What was to be written may or may not be there."
+            return make_error_response(
+                request.url.path, 503, message, kind="Unanswered", headers=RETRY
+            )
+
+    async def _ask_shard(self, shard: int, request: ForwardedRequest) -> Response:
+        """Return a shard's answer, unless too many requests wait for it.
+
+        Raises:
+            TimeoutError: It did not answer in time; likewise what `Front` was told.
+        """
+        name, measured = self._shards.name(shard), self._of_shards
+        if self._slots.is_full(name):
+            message = "Too many requests wait for this project's shard. Try again in a moment."
+            return make_error_response(request.path, 503, message, kind="Overloaded", headers=RETRY)
+        is_writing = is_write({"method": request.method, "path": request.path})
+        seconds = None if is_writing or request.path in _UNHURRIED else READ_SECONDS
+        status = 503
+        try:
+            with (
+                self._slots.taken_by(name),
+                measured.under_way.labels(name).track_inprogress(),
+                measured.seconds.labels(name).time(),
+            ):
+                answer, events = await asyncio.wait_for(self._ask(shard, request), seconds)
+            status, headers, content = answer
+        finally:
+            measured.requests.labels(name, str(status)).inc()
+        for event, count in events.items():
+            measured.events.labels(name, event).inc(count)
+        response = Response(content, status)
+        response.raw_headers = headers
+        return response
+
+
+def is_served(path: str) -> bool:
+    """Whether a cluster answers a path."""
+    if path.startswith(VERBS_PATH):
+        return path in PATHS and path not in _OF_ONE_STORE
+    return path in _MODELS or any(path == each or path.startswith(f"{each}/") for each in _SERVED)
+
+
+async def _health(_: Request) -> Response:
+    return JSONResponse({"status": "healthy", "service": "ekphory", "version": __version__})

@@ -39,6 +39,7 @@ class Engine:
         links: The ledger's decisions, by the rows of a snapshot.
         detector: Compares what was written with what was there.
         pinned: Which rules every search finds.
+        spanned: URIs of the stores that it reads as one; empty where it is one itself.
         process: Id of the process that opened it; a fork has none of its threads.
     """
 
@@ -51,6 +52,7 @@ class Engine:
     links: SnapshotLinks
     detector: ChangeDetector
     pinned: PinnedRules
+    spanned: tuple[str, ...] = ()
     process: int = field(default_factory=os.getpid)
     warned: set[EmbedderIdentity] = field(default_factory=set)
 
@@ -59,6 +61,11 @@ class Engine:
         """The model of the store's vectors, or the first one at hand where that is not."""
         first = next(iter(self.embedders.values()))
         return self.embedders.get(self.store.identity.embedder, first)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """URIs of the stores that hold its memories."""
+        return self.spanned or (self.uri,)
 
     def add_embedder(self, embedder: EmbeddingModel) -> None:
         """Have one more model at hand; warn, once, where none is that of the store's vectors."""
@@ -91,7 +98,8 @@ class Engine:
         """Compare every row with its checksum, and read the whole ledger of revisions."""
         found = self.store.verify(on_progress)
         try:
-            Ledger(self.uri).read()
+            for part in self.parts:
+                Ledger(part).read()
         except StoreError as error:
             damage = protocol.Damage(LEDGER_FOLDER, (), 0, f"cannot be read ({error})")
             return replace(found, damage=(*found.damage, damage))

@@ -698,8 +698,8 @@ class Memory:
         """
         tell = on_progress or ignore_progress
         if isinstance(target, str | Path):
-            return transfer.export_to_file([self._engine.uri], self.scope, Path(target), tell)
-        return transfer.export_to_stream([self._engine.uri], self.scope, target, tell)
+            return transfer.export_to_file(self._engine.parts, self.scope, Path(target), tell)
+        return transfer.export_to_stream(self._engine.parts, self.scope, target, tell)
 
     @_verb
     def health(self) -> StoreHealth:

@@ -1,5 +1,7 @@
 """A store in shards: which project lies where, and results as of one store."""
 
+import json
+
 import pytest
 from tests.cluster.conftest import BUCKET
 
@@ -37,6 +39,12 @@ def filled(open_scope, memory):
         open_scope(org="acme", project=f"p{number}").add_many(records)
         memory.add_many(records)
     return open_scope, memory
+
+
+def read_ids(path):
+    """The ids of the memories in an export."""
+    lines = map(json.loads, path.read_text("utf-8").splitlines())
+    return {line["id"] for line in lines if "id" in line}
 
 
 def told(result):
@@ -102,6 +110,31 @@ def test_a_handle_on_all_shards_forgets_what_it_had_loaded(filled):
 def test_a_handle_on_all_shards_refuses_to_write(open_scope):
     with pytest.raises(StoreError, match="Bind it to an org and a project to write"):
         open_scope(org="acme").add("whose is this?")
+
+
+def test_a_handle_on_all_shards_refuses_to_decide_and_goes_on_reading(filled):
+    open_scope, _ = filled
+    everywhere, bound = open_scope(org="acme"), open_scope(org="acme", project="p1")
+    made = bound.supersede("p1-0", by="p1-2")
+    assert everywhere.conflicts() == ()
+    for refused in (
+        lambda: everywhere.unsupersede(revision=made.id),
+        lambda: everywhere.supersede("p1-3", by="p1-4"),
+        everywhere.repair,
+    ):
+        with pytest.raises(StoreError, match="Bind it to an org and a project to write"):
+            refused()
+    assert [each.revision.id for each in everywhere.revisions()] == [made.id]
+
+
+def test_an_export_and_a_check_of_all_shards_tell_what_all_of_them_hold(filled, tmp_path):
+    open_scope, memory = filled
+    everywhere = open_scope()
+    assert everywhere.export(tmp_path / "all.jsonl").memories == 30
+    held = {each.id for each in memory.list(limit=100)}
+    assert read_ids(tmp_path / "all.jsonl") == held
+    found = everywhere.verify()
+    assert (found.rows, found.damage) == (30, ())
 
 
 def test_projects_do_not_see_each_other_in_a_shard(filled):

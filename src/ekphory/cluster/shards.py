@@ -555,6 +555,17 @@ def hold_shard(
         release(engine)
 
 
+@contextmanager
+def hold_all(shards: Shards, embedder: EmbeddingModel) -> Iterator[Engine]:
+    """Keep all shards open as one store that is only read; handles that open its URI join it."""
+    parts = [shards.uri(shard) for shard in range(shards.count)]
+    engine = acquire(shards.root, embedder, make=partial(make_spanning_engine, parts=parts))
+    try:
+        yield engine
+    finally:
+        release(engine)
+
+
 def open_memory(
     uri: str,
     scope: Scope | None = None,
@@ -582,9 +593,5 @@ def open_memory(
     if bound.org is not None and bound.project is not None:
         with hold_shard(shards, shards.find(bound.org, bound.project), embedder) as engine:
             return Memory(engine.uri, embedder=embedder, reranker=reranker, **names)
-    parts = [shards.uri(shard) for shard in range(shards.count)]
-    engine = acquire(shards.root, embedder, make=partial(make_spanning_engine, parts=parts))
-    try:
-        return Memory(shards.root, embedder=embedder, reranker=reranker, **names)
-    finally:
-        release(engine)
+    with hold_all(shards, embedder) as engine:
+        return Memory(engine.uri, embedder=embedder, reranker=reranker, **names)

@@ -180,17 +180,20 @@ class SpanningStore:
 
     index_is_due = upkeep_is_due
 
+    def note_newest(self) -> None:
+        """Nothing was written: the newest versions are asked for, as before every read."""
+
+    tidy = note_newest
+
     def append(self, *_: object) -> NoReturn:
         """Refuse what writes.
 
         Raises:
             StoreError: Always.
         """
-        raise StoreError(
-            "A handle on all shards only reads. Bind it to an org and a project to write."
-        )
+        raise _make_read_only_error()
 
-    supersede = delete = purge = note_newest = maintain = tidy = build_index = repair = append
+    supersede = delete = purge = maintain = build_index = repair = append
     keep_vectors = switch_vectors = drop_previous_vectors = append
 
     def close(self) -> None:
@@ -303,6 +306,22 @@ class SpanningLedger(Ledger):
                 entries[name] = replace(entry, keys=(older, newer))
         return LedgerState(sum(state.version for state in states), entries, judged_to=None)
 
+    def append(self, *_: object, **__: object) -> NoReturn:
+        """Refuse what writes.
+
+        Raises:
+            StoreError: Always.
+        """
+        raise _make_read_only_error()
+
+    make = purge = append
+
+
+def _make_read_only_error() -> StoreError:
+    return StoreError(
+        "A handle on all shards only reads. Bind it to an org and a project to write."
+    )
+
 
 class _NoWriting:
     """The lock of what is only read: the store itself refuses to be written."""
@@ -331,4 +350,7 @@ def make_spanning_engine(uri: str, embedder: EmbeddingModel, parts: Sequence[str
     writer = Writer(store, _NoWriting())
     embedders = {embedder.identity: embedder}
     snapshots = Snapshots(store, embedders)
-    return assemble(uri, embedders, snapshots=snapshots, writer=writer, ledger=ledger, reader=None)
+    engine = assemble(
+        uri, embedders, snapshots=snapshots, writer=writer, ledger=ledger, reader=None
+    )
+    return replace(engine, spanned=tuple(parts))

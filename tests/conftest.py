@@ -64,10 +64,9 @@ def open_memory(store_path, close_at_end, where):
             if where == "in this process":
                 return {"path": store_path, "embedder": HashEmbedder()}
             if where == "over a cluster":
-                from tests.cluster.front import running_front
+                from tests.cluster.front import running_cluster
 
-                url = serving.enter_context(running_front(store_path)).base_url
-                return {"path": str(url), "org": "acme", "project": "home"}
+                return {"path": serving.enter_context(running_cluster(store_path)).url}
             from tests.server.running import running_server
 
             return {"path": serving.enter_context(running_server(store_path)).url}

@@ -77,7 +77,6 @@ def test_a_mistake_that_is_shared_is_not_told(open_memory, make_mistake):
     assert open_memory(project="p").repeated_mistakes() == ()
 
 
-@pytest.mark.one_store
 def test_a_mistake_that_another_project_shares_is_told(open_memory, make_mistake):
     for agent in "ab":
         make_mistake(project="p", agent=agent)
@@ -181,7 +180,6 @@ def test_mistakes_of_different_projects_are_never_compared(
         assert open_memory(**scope).repeated_mistakes() == ()
 
 
-@pytest.mark.one_store
 def test_a_handle_of_one_project_is_told_nothing_of_another(open_memory, make_mistake):
     for agent in "ab":
         make_mistake(org="home", project="q", agent=agent)

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.conftest import NEEDED
-from tests.server.running import running_application
+from tests.server.running import RunningServer, running_application
 
+from ekphory.catalog.access_keys import AccessKeys
+from ekphory.catalog.database import Database
 from ekphory.cluster.front import Front
-from ekphory.cluster.served_shards import ServedShard
+from ekphory.cluster.served_shards import name_part, open_part
 from ekphory.cluster.shards import make_shards
 from ekphory.errors import StoreError
 from ekphory.server.options import ServerOptions
@@ -29,7 +31,8 @@ class Replicas:
         self._turn += 1
         opened = self._machines[self._turn % len(self._machines)]
         if shard not in opened:
-            opened[shard] = ServedShard(self._shards, shard, self._models)
+            name = name_part(self._shards, shard)
+            opened[shard] = open_part(self._shards, name, self._models)
         return opened[shard].answer(request)
 
     def close(self):
@@ -39,13 +42,18 @@ class Replicas:
 
 
 @contextmanager
-def running_front(root, models=None):
-    """Serve a new store of three shards, and yield a client of it."""
+def running_cluster(root, models=None, **settings):
+    """Serve a new store of three shards until the block ends."""
     for package in ("obstore", "lance"):
         pytest.importorskip(package, reason=NEEDED)
     shards = make_shards(str(root), HashEmbedder(), count=3)
     with closing(Replicas(shards, models=models)) as replicas:
         front = Front(shards, replicas.ask, errors=(StoreError,))
-        options = ServerOptions(store=shards.root, catalog=Path(root) / "keys.sqlite3")
-        with running_application(front.application(options), options) as client:
-            yield client
+        catalog = Path(root) / "keys.sqlite3"
+        options = ServerOptions(store=shards.root, catalog=catalog, **settings)
+        with (
+            closing(Database(catalog)) as database,
+            running_application(front.application(options), options) as client,
+        ):
+            url, keys = str(client.base_url), AccessKeys(database)
+            yield RunningServer(url, str(root), None, client, keys)

@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.conftest import NEEDED
 from tests.cluster.front import Replicas
 
-from ekphory.cluster.front import Front, is_served
+from ekphory.cluster.front import Front
 from ekphory.cluster.objects import Objects
 from ekphory.cluster.ray_session import running_ray
 from ekphory.cluster.served_shards import ForwardedRequest, ShardCatalog
@@ -124,15 +124,6 @@ def test_a_key_is_needed_where_one_is_given(shards, replicas, tmp_path):
     assert (refused, let_in) == (401, 200)
 
 
-@pytest.mark.parametrize(
-    ("scope", "field"), [({}, "org"), ({"org": "acme"}, "project"), ({"project": "p0"}, "org")]
-)
-def test_a_handle_on_a_cluster_must_name_org_and_project(ask, scope, field):
-    [(status, body)] = ask(("/api/v1/memory/list", {"scope": scope}))
-    assert (status, body["detail"]["fields"]["field"]) == (422, field)
-    assert "a cluster answers for one project. Give org and" in body["detail"]["message"]
-
-
 VERB = (
     "/api/v1/memory/add",
     {
@@ -156,24 +147,6 @@ def test_a_shard_refuses_a_project_that_it_does_not_hold(shards, replicas, path,
     (status, _, content), _ = asyncio.run(replicas.ask(wrong, request))
     assert status == 403
     assert b"does not hold the project" in content
-
-
-@pytest.mark.parametrize(
-    ("path", "answer"),
-    [("/api/v2/memories", True), ("/api/v2/memories/search", True), ("/rerank", True),
-     ("/api/v2/memories/semantic/feature", True), ("/api/v2/inspect/search", True),
-     ("/api/v1/memory/search", True), ("/api/v1/memory/verify", False),
-     ("/api/v1/memory/erase", False),
-     ("/api/v2/memoriesx", False), ("/api/v2/config/resources", False)],
-)  # fmt: skip
-def test_what_a_cluster_answers(path, answer):
-    assert is_served(path) is answer
-
-
-def test_what_a_cluster_does_not_answer_yet_is_told(ask):
-    [(status, body)] = ask(("/api/v2/config/resources", {}))
-    assert status == 501
-    assert "A cluster does not answer this yet" in body["detail"]["message"]
 
 
 def test_an_address_that_others_reach_is_not_served_without_a_key(place):

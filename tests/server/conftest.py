@@ -1,10 +1,10 @@
 """One server for the tests of a module; every test has a project of its own."""
 
 import itertools
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
-from tests.server.running import RunningServer, models, running_server
+from tests.server.running import models, running_server
 
 _numbers = itertools.count(1)
 
@@ -17,24 +17,34 @@ def pytest_generate_tests(metafunc):
         and "server" in metafunc.fixturenames
         and not is_of_one_store
     ):
-        places = [pytest.param(False, id="one machine"), OVER_A_CLUSTER]
-        metafunc.parametrize("server", places, indirect=True, scope="module")
+        metafunc.parametrize("server", EITHER, indirect=True, scope="module")
 
 
 OVER_A_CLUSTER = pytest.param(True, id="a cluster", marks=pytest.mark.long)
 
 
+EITHER = (pytest.param(False, id="one machine"), OVER_A_CLUSTER)
+"""Of a fixture that is served by one machine and by a cluster."""
+
+
+@contextmanager
+def served(store, *, over_a_cluster, **settings):
+    """Serve a store by one machine or by a cluster until the block ends."""
+    if not over_a_cluster:
+        with running_server(store, **settings) as running:
+            yield running
+        return
+    from tests.cluster.front import running_cluster
+
+    with running_cluster(store, models(), **settings) as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
 def server(request, tmp_path_factory):
     store = tmp_path_factory.mktemp("served") / "store"
-    if not getattr(request, "param", False):
-        with running_server(store) as running:
-            yield running
-        return
-    from tests.cluster.front import running_front
-
-    with running_front(store, models()) as client:
-        yield RunningServer(str(client.base_url), str(store), None, client)
+    with served(store, over_a_cluster=getattr(request, "param", False)) as running:
+        yield running
 
 
 @pytest.fixture

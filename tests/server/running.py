@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import httpx
 import uvicorn
 
+from ekphory.catalog.access_keys import AccessKeys
 from ekphory.server.app import create_app
 from ekphory.server.options import ServerOptions
 from ekphory.server.serving import server_config
@@ -22,12 +23,13 @@ API = "/api/v2"
 
 @dataclass
 class RunningServer:
-    """Where a server answers, and the service behind it."""
+    """Where a server or the front of a cluster answers, its keys, and the service behind it."""
 
     url: str
     store: str
-    service: MemoryService
+    service: MemoryService | None
     client: httpx.Client = field(repr=False)
+    keys: AccessKeys = field(repr=False)
 
     def post(self, path, body=None, *, key=None, **headers):
         """Ask a path under /api/v2."""
@@ -61,7 +63,7 @@ def running_server(store, *, used=None, extraction=None, document=None, **option
         store, models=used or models(), extraction=extraction, document=document
     )
     with running_application(create_app(service, options), options) as client:
-        yield RunningServer(str(client.base_url), str(store), service, client)
+        yield RunningServer(str(client.base_url), str(store), service, client, service.keys)
 
 
 @contextmanager

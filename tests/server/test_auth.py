@@ -3,6 +3,7 @@
 import httpx
 import pytest
 from tests.cases import read_cases
+from tests.server.conftest import EITHER, served
 from tests.server.running import running_server
 
 from ekphory.errors import InvalidInput
@@ -16,18 +17,18 @@ OTHER = {"org_id": "home", "project_id": "work"}
 FOREIGN = {"org_id": "away", "project_id": "chat"}
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory):
+@pytest.fixture(scope="module", params=EITHER)
+def guarded(request, tmp_path_factory):
     """A server that demands keys."""
     store = tmp_path_factory.mktemp("guarded") / "store"
-    with running_server(store, require_key=True) as running:
+    with served(store, over_a_cluster=request.param, require_key=True) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def key_for(guarded):
     def make(**bound):
-        return guarded.service.keys.create(**bound).text
+        return guarded.keys.create(**bound).text
 
     return make
 
@@ -66,9 +67,9 @@ def test_health_and_the_docs_need_no_key_and_all_else_needs_one(guarded, path, s
 
 
 def test_a_revoked_key_is_refused_at_once(guarded):
-    made = guarded.service.keys.create()
+    made = guarded.keys.create()
     guarded.answer("/projects/list", key=made.text)
-    guarded.service.keys.revoke(made.key.id)
+    guarded.keys.revoke(made.key.id)
     assert guarded.post("/projects/list", key=made.text).status_code == 401
 
 
@@ -88,7 +89,7 @@ def test_a_key_of_a_project_does_not_reach_another(guarded, key_for, path, body,
 
 def test_a_key_of_an_organisation_reaches_all_of_its_projects(guarded, key_for):
     bound = key_for(org="home")
-    guarded.service.projects.ensure(*OTHER.values())
+    guarded.answer("/projects", OTHER, key=bound, status=201)
     assert guarded.post("/memories/list", OTHER, key=bound).status_code == 200
     assert guarded.post("/memories/list", FOREIGN, key=bound).status_code == 403
 
@@ -101,7 +102,7 @@ def test_a_request_that_names_no_project_goes_to_the_keys_own(guarded, key_for):
 
 def test_a_trace_of_another_project_is_not_there(guarded, key_for):
     mine, theirs = (key_for(org="home", project=name) for name in ("chat", "work"))
-    guarded.service.projects.ensure(*OWN.values())
+    guarded.answer("/projects", OWN, key=mine, status=201)
     searched = guarded.post("/memories/search", OWN | {"query": "x"}, key=mine)
     path = f"/api/v2/traces/{searched.headers['X-Trace-ID']}"
     for key, status in ((mine, 200), (theirs, 404)):

@@ -15,7 +15,7 @@ from tests.server.attacks import (
     path_attacks,
     raw_attacks,
 )
-from tests.server.running import running_server
+from tests.server.conftest import EITHER, served
 
 from ekphory.server.request_log import JsonLines
 
@@ -29,8 +29,8 @@ class Besieged:
 
     def __init__(self, server):
         self.server = server
-        self.owner = server.service.keys.create(rights="admin").text
-        self.key = server.service.keys.create(org="attacker", project="own", rights="admin").text
+        self.owner = server.keys.create(rights="admin").text
+        self.key = server.keys.create(org="attacker", project="own", rights="admin").text
         self.described = server.client.get("/openapi.json").json()
         self.ids = self._remembered()
         self.answer("/memories", {**OWN, "messages": [{"content": "a decoy"}]})
@@ -89,9 +89,10 @@ class Besieged:
         return json.dumps([listed, sets, categories])
 
 
-@pytest.fixture
-def besieged(tmp_path):
-    with running_server(tmp_path / "store", require_key=True) as server:
+@pytest.fixture(params=EITHER)
+def besieged(request, tmp_path):
+    store = tmp_path / "store"
+    with served(store, over_a_cluster=request.param, require_key=True) as server:
         yield Besieged(server)
 
 

@@ -57,7 +57,6 @@ def test_a_threshold_above_every_score_leaves_nothing(server, project, say, foun
     assert episodic["long_term_memory"]["episodes"] == []
 
 
-@pytest.mark.one_store
 def test_the_trace_comes_only_on_request_and_can_always_be_read(server, say, project):
     say("tea")
     body = {**project, "query": "tea"}
@@ -75,7 +74,6 @@ def test_the_trace_comes_only_on_request_and_can_always_be_read(server, say, pro
     assert server.client.get("/api/v2/traces/none").status_code == 404
 
 
-@pytest.mark.one_store
 def test_the_agent_follows_a_question_and_its_kept_trace_holds_no_text(server, say, project):
     say("Rembrandt was married to Saskia.", "Saskia was born in Leeuwarden.")
     asked = {"query": "Where was Rembrandt's wife born?", "agent_mode": True}

@@ -10,6 +10,8 @@ from tests.server.running import models
 
 from ekphory.server.request_log import JsonLines
 
+ALSO_OVER_A_CLUSTER = True
+
 
 @pytest.fixture
 def log(caplog):
@@ -72,7 +74,7 @@ def test_a_request_has_an_id(server, given, same):
 
 
 def test_the_log_tells_what_was_asked_and_nothing_of_its_content(server, project, log):
-    secret = server.service.keys.create().text
+    secret = server.keys.create().text
     said = {**project, "messages": [{"content": "whisper"}]}
     server.post("/memories?q=whisper", said, key=secret)
     server.post("/memories/search", {**project, "query": "whisper", "filter": "whisper ="})

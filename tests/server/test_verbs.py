@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from tests.cases import read_cases
-from tests.server.running import running_server
+from tests.server.conftest import EITHER, served
+from tests.server.running import models
 
 from ekphory import AgentOptions, AsyncMemory, Memory
 from ekphory.agent_trace import EventBody
@@ -20,8 +21,8 @@ from ekphory.errors import InvalidInput, MemoryNotFound, StoreClosed
 from ekphory.filters.tree import Comparison, Field, MetadataField
 from ekphory.http_service import ServiceRefusal
 from ekphory.retrieval.presets import FAST
+from ekphory.scope import Scope
 from ekphory.server.routes.verbs import VERBS
-from ekphory.testing import HashEmbedder, OverlapReranker
 
 SAID = [
     {"id": "rome", "text": "Mara lives in Rome", "at": "2024-01-05T10:00:00+02:00"},
@@ -31,16 +32,28 @@ SAID = [
 NOW = "2026-03-01T00:00:00Z"
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory):
+ALSO_OVER_A_CLUSTER = True
+
+
+def open_directly(store, *, over_a_cluster):
+    """Open the store of a server, or all shards of a cluster, in this process."""
+    names, used = {"org": "home", "user": "mara"}, models()
+    given = {"embedder": used.embedder, "reranker": used.reranker}
+    if not over_a_cluster:
+        return Memory(store, **names, **given)
+    from ekphory.cluster.shards import open_memory
+
+    return open_memory(str(store), Scope(**names), **given)
+
+
+@pytest.fixture(scope="module", params=EITHER)
+def both(request, tmp_path_factory):
     """A handle over a server, and one on its store in this process."""
-    store = tmp_path_factory.mktemp("both") / "store"
+    store, place = tmp_path_factory.mktemp("both") / "store", {"over_a_cluster": request.param}
     with (
-        running_server(store) as server,
+        served(store, **place) as server,
         Memory(server.url, org="home", user="mara") as remote,
-        Memory(
-            store, org="home", user="mara", embedder=HashEmbedder(), reranker=OverlapReranker()
-        ) as local,
+        open_directly(store, **place) as local,
     ):
         remote.add_many([{**each, "type": "semantic"} for each in SAID])
         remote.supersede("rome", by="bonn", at="2025-08-01")
@@ -167,7 +180,7 @@ def test_each_event_of_an_agent_is_known_by_the_names_of_its_fields():
         lambda memory: memory.timeline("Where Mara lives", now=NOW),
         lambda memory: memory.profile(now=NOW),
         lambda memory: memory.revisions(),
-        lambda memory: memory.conflicts(scan=True),
+        lambda memory: memory.conflicts(),
         lambda memory: memory.settle(5),
         lambda memory: memory.verify(),
         lambda memory: memory.health(),
@@ -177,6 +190,11 @@ def test_a_verb_that_reads_returns_the_same(both, ask):
     remote, local = map(ask, both)
     assert remote == local
     assert type(remote) is type(local)
+
+
+def test_conflicts_are_looked_for_over_a_server(both):
+    remote, _ = both
+    assert remote.conflicts(scan=True) == remote.conflicts()
 
 
 @pytest.mark.parametrize(
@@ -319,10 +337,11 @@ def test_a_closed_handle_says_so_over_a_server_too(connect):
 # Keys.
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory):
-    with running_server(tmp_path_factory.mktemp("keys") / "store", require_key=True) as running:
-        key = running.service.keys.create(org="home", project="chat", rights="admin").text
+@pytest.fixture(scope="module", params=EITHER)
+def guarded(request, tmp_path_factory):
+    store = tmp_path_factory.mktemp("keys") / "store"
+    with served(store, over_a_cluster=request.param, require_key=True) as running:
+        key = running.keys.create(org="home", project="chat", rights="admin").text
         with Memory(running.url, api_key=key) as memory:
             memory.add("the safe opens with 4711", id="1")
             memory.add("the safe opened before", id="2")
@@ -335,7 +354,7 @@ def with_key(guarded, close_at_end):
     """Opens a handle with a new key that is bound so and has these rights."""
 
     def connect(rights="write", *, bound=None, **scope):
-        key = guarded.service.keys.create(rights=rights, **(bound or {})).text
+        key = guarded.keys.create(rights=rights, **(bound or {})).text
         return close_at_end(Memory(guarded.url, api_key=key, **scope))
 
     return connect
@@ -462,7 +481,7 @@ def test_without_a_key_and_with_a_wrong_one_the_error_says_where_keys_are_given(
 
 
 def test_the_key_may_be_in_the_environment_and_is_never_in_a_pickle(guarded, monkeypatch):
-    key = guarded.service.keys.create(rights="read").text
+    key = guarded.keys.create(rights="read").text
     with Memory(guarded.url, project="chat", preset="fast", api_key=key) as memory:
         pickled = pickle.dumps(memory)
     assert key.encode() not in pickled

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.encoders import jsonable_encoder
+from fastapi.routing import APIRoute
 from prometheus_client import CollectorRegistry, Gauge, Summary, generate_latest
 from prometheus_client import Counter as PrometheusCounter
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -21,16 +23,19 @@ from starlette.responses import JSONResponse, Response
 from ekphory import __version__
 from ekphory.catalog.access_keys import AccessKeys
 from ekphory.catalog.database import Database
+from ekphory.cluster.open_scopes import OpenCall
 from ekphory.cluster.served_shards import (
+    WHOLE,
     ForwardedRequest,
+    Reach,
+    find_traced_shard,
+    name_part,
 )
-from ekphory.cluster.shards import (
-    Shards,
-)
-from ekphory.errors import InvalidInput, StoreError
+from ekphory.cluster.shards import Shards
+from ekphory.errors import StoreError
 from ekphory.importers.source import parse_object
 from ekphory.remote import VERBS_PATH
-from ekphory.server.app import PATHS
+from ekphory.server.app import PATHS, describe_routes, mount_assets, show_docs
 from ekphory.server.auth import Caller
 from ekphory.server.errors import RETRY, add_error_handlers, make_error_response
 from ekphory.server.limits import METHODS, Slots, guard, is_write
@@ -43,18 +48,17 @@ from ekphory.service.handles import catalog_file
 
 READ_SECONDS = 5.0
 """So long a read may take; then it is refused, and can be asked again."""
+WHOLE_SECONDS = 55.0
+"""So long where all shards are read as one: less than clients wait."""
 _PROJECTS = "/api/v2/projects/list"
 _INSPECT = "/api/v2/inspect"
-_SERVED = ("/api/v2/memories", "/api/v2/projects", "/api/v2/memory/episodic", _INSPECT)
-_OF_ONE_STORE = frozenset(VERBS_PATH + name for name in ("health", "repair", "verify"))
-_UNHURRIED = frozenset(VERBS_PATH + name for name in ("conflicts", "export"))
+_TRACES = "/api/v2/traces"
+_CONFIG = "/api/v2/config"
+_NOT_HANDED_ON = (b"authorization", b"content-length")
+_OF_THE_STORE = frozenset(VERBS_PATH + name for name in ("health", "repair", "verify"))
+_UNHURRIED = _OF_THE_STORE | {VERBS_PATH + name for name in ("conflicts", "export")}
 """Reads that may go through all memories of a project."""
-_MODELS = frozenset(
-    {
-        *("/rerank", "/v1/rerank", "/v2/rerank", "/api/openmem/v1/rerank"),
-        *("/v1/models", "/v1/embeddings", "/v2/embed"),
-    }
-)
+_PAGES = frozenset(route.path for route in inspect.inspector_page_router.routes)  # type: ignore[attr-defined]
 _UNCOUNTED = "A shard did not say how many memories it holds. Try again."
 
 Ask = Callable[[int, ForwardedRequest], Any]
@@ -107,22 +111,27 @@ class Front:
         most = options.limits.shard_concurrency
         self._slots = Slots(most=most * self._shards.count, most_of_one=most)
         app = FastAPI(
-            openapi_url=None,
+            title="ekphory",
+            docs_url=None,
+            redoc_url=None,
             redirect_slashes=False,
             middleware=guard(keys, options, self._metrics, count=self._count),
         )
+        app.openapi = _describe  # type: ignore[method-assign]
         add_error_handlers(app)
+        mount_assets(app)
         app.include_router(inspect.inspector_page_router)
         for path, answer in {
+            # Each by its name, for the log and the metrics.
+            **dict.fromkeys(sorted(PATHS - _PAGES), self._forward),
+            "/docs": show_docs,
             **dict.fromkeys(("/health", "/api/v2/health"), _health),
             **dict.fromkeys(("/metrics", "/api/v2/metrics"), self._show_metrics),
-            # Each by its name, for the log and the metrics.
-            **{path: self._forward for path in sorted(PATHS) if is_served(path)},
             _PROJECTS: self._list_projects,
+            f"{_TRACES}/{{trace_id}}": self._show_trace,
             f"{_INSPECT}/growth": self._show_growth,
             f"{_INSPECT}/health": self._show_health,
             f"{_INSPECT}/latency": self._show_latency,
-            "/{path:path}": self._forward,
         }.items():
             app.add_api_route(path, answer, methods=list(METHODS), response_model=None)
         return app
@@ -157,19 +166,33 @@ class Front:
 
     async def _forward(self, request: Request) -> Response:
         path, body = request.url.path, await request.body()
-        if not is_served(path):
-            message = "A cluster does not answer this yet. `ekphory serve` does, on one machine."
-            if path in _OF_ONE_STORE:
-                message = "This is of one store. `ekphory cluster verify` looks at all shards."
-            return make_error_response(path, 501, message, kind="NotImplemented")
-        caller: Caller = request.state.caller
-        org, project = find_project(path, parse_object(body) or {}, caller)
-        if path.startswith(VERBS_PATH) and not (org and project):
-            field, remedy = "project" if org else "org", "Give org and project"
-            raise InvalidInput(
-                field, None, "is open, and a cluster answers for one project", remedy
-            )
+        asked = parse_object(body)
+        org, project = find_project(path, asked or {}, request.state.caller)
+        is_verb = path.startswith(VERBS_PATH)
+        if path in _OF_THE_STORE or (is_verb and not (org and project)):
+            return await self._answer_open(request, asked)
         return await self._answer(self._shards.find(org, project), request, body)
+
+    async def _answer_open(self, request: Request, asked: Mapping[str, Any] | None) -> Response:
+        """Answer a verb that names no project."""
+        if asked is None:
+            # Whichever part is asked says what is wrong with the body.
+            return await self._answer(WHOLE, request, await request.body())
+
+        async def ask(
+            part: int, verb: str, call: Mapping[str, Any], *, reach: Reach = "project"
+        ) -> Response:
+            path, body = VERBS_PATH + verb, json.dumps(call).encode()
+            return await self._answer(part, request, body, path=path, reach=reach)
+
+        verb, caller = request.url.path.removeprefix(VERBS_PATH), request.state.caller
+        call = OpenCall(verb=verb, call=asked, caller=caller, shards=self._shards, ask=ask)
+        return await call.answer()
+
+    async def _show_trace(self, request: Request) -> Response:
+        shard = find_traced_shard(request.path_params["trace_id"], self._shards)
+        # Whichever it is does not have one that none could keep, and says so as `ekphory serve`.
+        return await self._answer(shard or 0, request, b"")
 
     async def _list_projects(self, request: Request) -> Response:
         def join(answers: list[Any]) -> list[dict[str, str]]:
@@ -212,15 +235,25 @@ class Front:
             return refusal
         return JSONResponse(jsonable_encoder(join([json.loads(bytes(a.body)) for a in answers])))
 
-    async def _answer(self, shard: int, request: Request, body: bytes) -> Response:
+    async def _answer(
+        self,
+        shard: int,
+        request: Request,
+        body: bytes,
+        *,
+        path: str | None = None,
+        reach: Reach = "project",
+    ) -> Response:
+        """Ask a shard for what came, or for another path; see `ForwardedRequest` for `reach`."""
         caller: Caller = request.state.caller
         forwarded = ForwardedRequest(
             method=request.method,
-            path=request.url.path,
+            path=path or request.url.path,
             query=request.scope["query_string"],
-            headers=[each for each in request.headers.raw if each[0] != b"authorization"],
+            headers=[each for each in request.headers.raw if each[0] not in _NOT_HANDED_ON],
             body=body,
             caller=(caller.name, caller.org, caller.project, caller.rights),
+            reach=reach,
         )
         try:
             return await self._ask_shard(shard, forwarded)
@@ -237,12 +270,14 @@ class Front:
         Raises:
             TimeoutError: It did not answer in time; likewise what `Front` was told.
         """
-        name, measured = self._shards.name(shard), self._of_shards
+        name, measured = name_part(self._shards, shard), self._of_shards
         if self._slots.is_full(name):
             message = "Too many requests wait for this project's shard. Try again in a moment."
             return make_error_response(request.path, 503, message, kind="Overloaded", headers=RETRY)
         is_writing = is_write({"method": request.method, "path": request.path})
-        seconds = None if is_writing or request.path in _UNHURRIED else READ_SECONDS
+        seconds: float | None = WHOLE_SECONDS if shard == WHOLE else READ_SECONDS
+        if is_writing or request.path in _UNHURRIED:
+            seconds = None
         status = 503
         try:
             with (
@@ -261,11 +296,15 @@ class Front:
         return response
 
 
-def is_served(path: str) -> bool:
-    """Whether a cluster answers a path."""
-    if path.startswith(VERBS_PATH):
-        return path in PATHS and path not in _OF_ONE_STORE
-    return path in _MODELS or any(path == each or path.startswith(f"{each}/") for each in _SERVED)
+@cache
+def _describe() -> dict[str, Any]:
+    """Describe what a cluster answers."""
+    return describe_routes(_is_described)
+
+
+def _is_described(route: APIRoute) -> bool:
+    # What would change the configuration is answered with what to do instead.
+    return not route.path.startswith(_CONFIG) or "GET" in (route.methods or ())
 
 
 async def _health(_: Request) -> Response:

@@ -1,28 +1,34 @@
-"""One open shard, which answers the requests of its projects.
+"""One open shard, which answers the requests of its projects; and all of them, to be read as one.
 
 A replica answers for some shards with the application of `ekphory serve`, one for each shard. It
 believes what the front says of the caller, and looks again whether the project that is asked for
 lies in the shard. How a project is set up stands in a catalog of the shard, whose every state is an
 object of its own.
+
+What no project is named for is read from all shards as from one store: within what the caller's key
+reaches, as everywhere.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from fastapi import FastAPI
 
+from ekphory.catalog.access_keys import Rights
 from ekphory.catalog.database import NotPermitted
 from ekphory.cluster.objects import Objects
 from ekphory.cluster.shards import (
     LAST,
     Shards,
+    hold_all,
     hold_shard,
     make_sealed_error,
 )
@@ -33,10 +39,38 @@ from ekphory.server.auth import Caller
 from ekphory.server.options import ServerOptions
 from ekphory.service.handles import Place, ServiceModels
 from ekphory.service.learning import ExtractionSettings
-from ekphory.service.memory_service import MemoryService
+from ekphory.service.memory_service import ClusterPart, MemoryService
 
+_LEARNING_NOTHING = ExtractionSettings(learnt="off")
 _KEPT = 2
 """So many states of a catalog stay."""
+_START_AGAIN = "on all machines and start the cluster again"
+_REMEDIES = {
+    **dict.fromkeys(
+        ("embedder", "embedding_model"), "Run `ekphory cluster reembed`, while nobody serves it"
+    ),
+    "reranker": f"Set EKPHORY_RERANKER {_START_AGAIN}",
+    "llm_model": f"Set EKPHORY_CHAT_URL and EKPHORY_CHAT_MODEL {_START_AGAIN}",
+    "": "Leave it as it is, or use `ekphory serve` on one machine, which can change it",
+}
+"""What to do instead of changing a key for all projects, which lie in many shards."""
+
+
+# The id of a trace begins with the number of the shard that keeps it.
+
+_TRACE_DIGITS = 4
+_TRACE = re.compile(rf"([0-9a-f]{{{_TRACE_DIGITS}}})[0-9a-f]+")
+
+
+def find_traced_shard(trace_id: str, shards: Shards) -> int | None:
+    """Return the number of the shard that keeps a trace; None where no shard could."""
+    found = _TRACE.fullmatch(trace_id)
+    shard = -1 if found is None else int(found[1], 16)
+    return shard if 0 <= shard < shards.count else None
+
+
+Reach = Literal["project", "shard"]
+"""Whether a write is about one project, or about all in a shard that its caller reaches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +80,7 @@ class ForwardedRequest:
     Attributes:
         method, path, query, headers, body: As they came.
         caller: Name, org, project and rights of whoever sent it.
+        reach: What a write is about that names no project.
     """
 
     method: str
@@ -53,7 +88,8 @@ class ForwardedRequest:
     query: bytes
     headers: list[tuple[bytes, bytes]]
     body: bytes
-    caller: tuple[str, str | None, str | None, str]
+    caller: tuple[str, str | None, str | None, Rights]
+    reach: Reach = "project"
 
 
 Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
@@ -62,12 +98,40 @@ Events = dict[str, int]
 """What became of a shard since its last answer, and how often."""
 
 
+class ServedPart(Protocol):
+    """A part of a cluster that answers requests until it is closed."""
+
+    async def answer(self, request: ForwardedRequest) -> tuple[Answer, Events]:
+        """Answer one request, and tell what became of the part."""
+
+    def close(self) -> None:
+        """Finish every write, and let the part go."""
+
+
+WHOLE = -1
+"""In the place of a shard's number: all shards together, only to be read."""
+_WHOLE_NAME = "all-shards"
+
+
+def name_part(shards: Shards, part: int) -> str:
+    """Return what a shard, or `WHOLE`, is called."""
+    return _WHOLE_NAME if part == WHOLE else shards.name(part)
+
+
+def open_part(shards: Shards, name: str, models: ServiceModels) -> ServedPart:
+    """Open what has a name of `name_part`."""
+    if name == _WHOLE_NAME:
+        return ServedWhole(shards, models)
+    return ServedShard(shards, int(name.rpartition("-")[2]), models)
+
+
 @dataclass(frozen=True, slots=True)
 class ShardCaller(Caller):
     """A caller who reaches the projects of one shard alone."""
 
     shards: Shards | None = None
     shard: int = -1
+    reach: Reach = "project"
 
     def place(self, org: str, project: str, needed: Any) -> Place:  # noqa: ANN401  as `Caller`
         """Return a project to act in, and in nothing of its organisation; see `Caller.place`."""
@@ -75,13 +139,13 @@ class ShardCaller(Caller):
         return replace(Caller.place(self, org, project, needed), reach="project")
 
     def bind(self, scope: Scope) -> Scope:
-        """Return a scope within the shard; all of an organisation for who may only read.
+        """Return a scope within the shard; an open one for who may only read, or reaches it all.
 
         Raises:
             NotPermitted: As of `Caller.bind`, or it lies in another shard.
         """
         bound = Caller.bind(self, scope)
-        if bound.project is not None or self.may("write"):
+        if self.reach == "project" and (bound.project is not None or self.may("write")):
             self._check_shard(bound.org, bound.project)
         return bound
 
@@ -158,7 +222,10 @@ class ServedShard:
             # Nobody else can have written while this process is the sole writer.
             if not self._lease.is_sole():
                 await asyncio.to_thread(self._load_if_older)
-        answer = await _call(self._app, self._scope(request), request.body)
+        name, org, project, rights = request.caller
+        bound = (name, org, project, rights)
+        caller = ShardCaller(*bound, self._shards, self._shard, request.reach)
+        answer = await _call(self._app, request, caller)
         events = Counter(self._lease.events)
         since, self._told = events - self._told, events
         return answer, since
@@ -183,8 +250,12 @@ class ServedShard:
             self._engine.uri,
             models=self._models,
             catalog=self._catalog.path,
-            extraction=ExtractionSettings(learnt="off"),
-            publish=self._publish,
+            extraction=_LEARNING_NOTHING,
+            part=ClusterPart(
+                publish=self._publish,
+                trace_prefix=f"{self._shard:0{_TRACE_DIGITS}x}",
+                remedies=_REMEDIES,
+            ),
         )
         self._opened.callback(service.close)
         self._app: FastAPI = create_app(service, ServerOptions(store=self._engine.uri), layers=[])
@@ -194,27 +265,53 @@ class ServedShard:
         catalog = self._catalog
         self._engine.writer.submit(lambda: catalog.publish(content)).result()
 
-    def _scope(self, request: ForwardedRequest) -> dict[str, Any]:
-        name, org, project, rights = request.caller
-        caller = ShardCaller(name, org, project, rights, self._shards, self._shard)  # type: ignore[arg-type]
-        return {
-            "type": "http",
-            # From 2.4 on an answer is sent without listening for a client that goes.
-            "asgi": {"version": "3.0", "spec_version": "2.4"},
-            "http_version": "1.1",
-            "scheme": "http",
-            "method": request.method,
-            "path": request.path,
-            "raw_path": request.path.encode(),
-            "query_string": request.query,
-            "root_path": "",
-            "headers": request.headers,
-            "state": {"caller": caller},
-        }
+
+class ServedWhole:
+    """All shards, read as one store until they are closed."""
+
+    def __init__(self, shards: Shards, models: ServiceModels) -> None:
+        """Open all shards."""
+        self._opened = ExitStack()
+        engine = self._opened.enter_context(hold_all(shards, models.embedder))
+        folder = Path(self._opened.enter_context(tempfile.TemporaryDirectory(prefix="ekphory-")))
+        service = MemoryService(
+            engine.uri,
+            models=models,
+            catalog=folder / "catalog.sqlite3",
+            extraction=_LEARNING_NOTHING,
+            part=ClusterPart(publish=None, trace_prefix="", remedies=_REMEDIES),
+        )
+        self._opened.callback(service.close)
+        self._app = create_app(service, ServerOptions(store=engine.uri), layers=[])
+
+    async def answer(self, request: ForwardedRequest) -> tuple[Answer, Events]:
+        """Answer one request, within what its caller's key reaches."""
+        return await _call(self._app, request, Caller(*request.caller)), {}
+
+    def close(self) -> None:
+        """Close all shards."""
+        self._opened.close()
+
+    __del__ = close
+    """As that of `ServedShard`."""
 
 
-async def _call(app: FastAPI, scope: dict[str, Any], body: bytes) -> Answer:
-    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+async def _call(app: FastAPI, request: ForwardedRequest, caller: Caller) -> Answer:
+    scope = {
+        "type": "http",
+        # From 2.4 on an answer is sent without listening for a client that goes.
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "http_version": "1.1",
+        "scheme": "http",
+        "method": request.method,
+        "path": request.path,
+        "raw_path": request.path.encode(),
+        "query_string": request.query,
+        "root_path": "",
+        "headers": request.headers,
+        "state": {"caller": caller},
+    }
+    waiting = [{"type": "http.request", "body": request.body, "more_body": False}]
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:

@@ -21,7 +21,14 @@ from ekphory.cluster.bulk import load_chosen_embedder
 from ekphory.cluster.front import Ask, Front
 from ekphory.cluster.objects import find_root
 from ekphory.cluster.ray_session import running_ray
-from ekphory.cluster.served_shards import Answer, Events, ForwardedRequest, ServedShard
+from ekphory.cluster.served_shards import (
+    Answer,
+    Events,
+    ForwardedRequest,
+    ServedPart,
+    name_part,
+    open_part,
+)
 from ekphory.cluster.shards import Shards, announced, make_shards, open_shards
 from ekphory.config import read_settings
 from ekphory.errors import InvalidInput
@@ -114,9 +121,9 @@ def _running_replicas(shards: Shards, options: ClusterOptions) -> Iterator[Ask]:
     )(_make_replica(serve))
     handle = serve.run(deployment.bind(shards.root), name=APPLICATION, route_prefix=None)
     try:
-        yield lambda shard, request: handle.options(multiplexed_model_id=shards.name(shard)).remote(
-            asdict(request)
-        )
+        yield lambda shard, request: handle.options(
+            multiplexed_model_id=name_part(shards, shard)
+        ).remote(asdict(request))
     finally:
         serve.shutdown()
 
@@ -128,13 +135,12 @@ def _make_replica(serve: Any) -> type:  # noqa: ANN401  the module, which need n
         def __init__(self, root: str) -> None:
             self._models = load_models(read_settings())
             self._shards = open_shards(root, self._models.embedder)
-            self._opening: dict[str, asyncio.Task[ServedShard]] = {}
+            self._opening: dict[str, asyncio.Task[ServedPart]] = {}
 
         @serve.multiplexed(max_num_models_per_replica=_PER_REPLICA)  # type: ignore[untyped-decorator]
-        async def open_shard(self, name: str) -> ServedShard:
+        async def open_part(self, name: str) -> ServedPart:
             if name not in self._opening:
-                number = int(name.rpartition("-")[2])
-                opening = asyncio.to_thread(ServedShard, self._shards, number, self._models)
+                opening = asyncio.to_thread(open_part, self._shards, name, self._models)
                 self._opening[name] = asyncio.create_task(opening)
             task = self._opening[name]
             try:
@@ -145,7 +151,7 @@ def _make_replica(serve: Any) -> type:  # noqa: ANN401  the module, which need n
                     self._opening.pop(name, None)
 
         async def __call__(self, request: dict[str, Any]) -> tuple[Answer, Events]:
-            shard: ServedShard = await self.open_shard(serve.get_multiplexed_model_id())
-            return await shard.answer(ForwardedRequest(**request))
+            part: ServedPart = await self.open_part(serve.get_multiplexed_model_id())
+            return await part.answer(ForwardedRequest(**request))
 
     return ShardReplica

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse
+from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from openapi_ui_bundles import swagger_ui
 from prometheus_client import generate_latest
@@ -39,6 +42,7 @@ _ABOUT = (
     "Python. Reranking is Cohere's, Jina's, vLLM's, Infinity's, TEI's and Memos'; embeddings are "
     "OpenAI's and Cohere's."
 )
+_TITLE = "ekphory"
 _THREADS_FOR_THE_REST = 4
 """Such as /health, which nothing may keep waiting."""
 
@@ -65,7 +69,7 @@ def metrics(session: ToRead) -> Response:
 
 
 @system_router.get("/docs", include_in_schema=False)
-def docs(request: Request) -> HTMLResponse:
+def show_docs(request: Request) -> HTMLResponse:
     """Show the description of the API; all that the page needs comes from this server."""
     return get_swagger_ui_html(
         openapi_url=str(request.app.openapi_url),
@@ -102,6 +106,22 @@ PATHS = frozenset(route.path for router in _ROUTERS for route in router.routes) 
 """All that is answered, as routes have it."""
 
 
+def describe_routes(is_answered: Callable[[APIRoute], bool]) -> dict[str, Any]:
+    """Describe in the form of OpenAPI those of all routes that somebody answers."""
+    routes = [
+        route
+        for router in _ROUTERS
+        for route in router.routes
+        if isinstance(route, APIRoute) and is_answered(route)
+    ]
+    return get_openapi(title=_TITLE, version=__version__, description=_ABOUT, routes=routes)
+
+
+def mount_assets(app: FastAPI) -> None:
+    """Serve the files of the page that shows the description."""
+    app.mount(ASSETS.rstrip("/"), StaticFiles(directory=Path(swagger_ui.static_path)))
+
+
 def create_app(
     service: MemoryService, options: ServerOptions, *, layers: list[Middleware] | None = None
 ) -> FastAPI:
@@ -129,7 +149,7 @@ def create_app(
 
     metrics = Metrics()
     app = FastAPI(
-        title="ekphory",
+        title=_TITLE,
         version=__version__,
         description=_ABOUT,
         docs_url=None,
@@ -143,6 +163,6 @@ def create_app(
     app.state.limits = limits
     for router in _ROUTERS:
         app.include_router(router)
-    app.mount(ASSETS.rstrip("/"), StaticFiles(directory=Path(swagger_ui.static_path)))
+    mount_assets(app)
     add_error_handlers(app)
     return app

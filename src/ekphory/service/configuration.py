@@ -6,7 +6,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -243,10 +243,24 @@ class Configuration:
     """
 
     def __init__(
-        self, database: Database, models: ServiceModels, document: Mapping[str, Any] | None = None
+        self,
+        database: Database,
+        models: ServiceModels,
+        document: Mapping[str, Any] | None = None,
+        *,
+        remedies: Mapping[str, str] | None = None,
     ) -> None:
-        """Take the models that the service was started with, and the file's sections."""
+        """Take what the service was started with.
+
+        Args:
+            database: The catalog.
+            models: The models.
+            document: The file's sections.
+            remedies: Where nothing can be changed over HTTP: what to do instead, by the last name
+                of a key, and for all others under an empty one; None where it can.
+        """
         self._database = database
+        self._remedies = remedies
         self._models = models
         self._projects = Projects(database)
         self._document = dict(document or {})
@@ -275,8 +289,10 @@ class Configuration:
         """Set keys of sections, durably; an empty text lets the service choose again.
 
         Raises:
-            InvalidInput: A model is named that is not there.
+            InvalidInput: A model is named that is not there, or nothing can be changed here.
         """
+        for path, value in _find_leaves(patch):
+            self._check_can_change(path, value)
         for kind, path in _NAMED:
             self.check_name(kind, find_value(patch, *path) or "")
         self._write(patch)
@@ -393,8 +409,10 @@ class Configuration:
         """Declare a model, in place of one of its name, and try it.
 
         Raises:
-            InvalidInput: The name or the configuration cannot be used; nothing was changed.
+            InvalidInput: The name or the configuration cannot be used, or nothing can be changed
+                here; nothing was changed.
         """
+        self._check_can_change((kind, "name"), name)
         if not _NAME.fullmatch(name):
             raise InvalidInput("name", name, "must be letters, digits and ' .:@/-'", "Shorten it")
         if any(
@@ -434,6 +452,11 @@ class Configuration:
         if users:
             raise InvalidInput("name", name, f"is in use by {users[0]}", "Let it use another first")
         self._write({"resources": {kind: {name: None}}})
+
+    def _check_can_change(self, path: tuple[str, ...], value: object) -> None:
+        if self._remedies is not None:
+            remedy = self._remedies.get(path[-1], self._remedies[""])
+            raise InvalidInput(".".join(path), value, "cannot be changed in a cluster", remedy)
 
     def _users(self, name: str) -> Iterable[str]:
         for project in self._projects.all():
@@ -514,6 +537,17 @@ class Configuration:
                 "ON CONFLICT (id) DO UPDATE SET content = ?1",
                 (json.dumps(merged),),
             )
+
+
+def _find_leaves(
+    patch: Mapping[str, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Yield the keys that a change sets, with their values."""
+    for name, value in patch.items():
+        if isinstance(value, Mapping):
+            yield from _find_leaves(value, (*path, name))
+        else:
+            yield (*path, name), value
 
 
 def _seconds(value: object, *, place: str) -> float:

@@ -114,6 +114,21 @@ class SearchFindings:
     trace: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPart:
+    """What sets a service apart that answers for a part of a cluster.
+
+    Attributes:
+        publish: As `Database` takes it, for what cannot be made again; None where nothing is.
+        trace_prefix: What the ids of its traces begin with, so that it is found by them.
+        remedies: As `Configuration` takes them, which changes in no part alone.
+    """
+
+    publish: Callable[[bytes], None] | None
+    trace_prefix: str
+    remedies: Mapping[str, str]
+
+
 class MemoryService:
     """A store and its catalog. Safe to use from several threads, beside other processes.
 
@@ -136,7 +151,7 @@ class MemoryService:
         catalog: Path | None = None,
         extraction: ExtractionSettings | None = None,
         document: Mapping[str, Any] | None = None,
-        publish: Callable[[bytes], None] | None = None,
+        part: ClusterPart | None = None,
     ) -> None:
         """Open the store and the catalog, and make them where there are none.
 
@@ -146,7 +161,7 @@ class MemoryService:
             catalog: The catalog's file; None for one in the store's directory.
             extraction: How features are learnt where there is a language model.
             document: The sections of a configuration file, as `read_configuration` returns them.
-            publish: As `Database` takes it, for what cannot be made again.
+            part: What of a cluster it answers for; None for a store of its own.
 
         Raises:
             InvalidInput: The store cannot be used, or lies where no catalog can be beside it.
@@ -154,8 +169,10 @@ class MemoryService:
         """
         path = catalog_file(store, catalog)
         self.models = models
-        self._database = Database(path, publish=publish)
-        self.configuration = Configuration(self._database, models, document)
+        self._database = Database(path, publish=part.publish if part else None)
+        remedies = part.remedies if part else None
+        self.configuration = Configuration(self._database, models, document, remedies=remedies)
+        self._trace_prefix = part.trace_prefix if part else ""
         self.handles = Handles(store, models, self.configuration)
         # What can be made again need not outlive a power loss, and so is written in microseconds.
         self._lasting_less = Database(path, durability="crash")
@@ -231,7 +248,8 @@ class MemoryService:
                 set_metadata=set_metadata,
                 hops=_resolved_hops(episodes),
             )
-        trace = retrieval_trace(secrets.token_hex(16), episodes, results)
+        trace_id = self._trace_prefix + secrets.token_hex(16)[len(self._trace_prefix) :]
+        trace = retrieval_trace(trace_id, episodes, results)
         self.traces.keep(trace["trace_id"], *place.owner, drop_texts(trace))
         return SearchFindings(episodes, features, trace)
 

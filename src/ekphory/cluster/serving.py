@@ -138,7 +138,7 @@ def _make_replica(serve: Any) -> type:  # noqa: ANN401  the module, which need n
             self._opening: dict[str, asyncio.Task[ServedPart]] = {}
 
         @serve.multiplexed(max_num_models_per_replica=_PER_REPLICA)  # type: ignore[untyped-decorator]
-        async def open_part(self, name: str) -> ServedPart:
+        async def get_part(self, name: str) -> ServedPart:
             if name not in self._opening:
                 opening = asyncio.to_thread(open_part, self._shards, name, self._models)
                 self._opening[name] = asyncio.create_task(opening)
@@ -151,7 +151,7 @@ def _make_replica(serve: Any) -> type:  # noqa: ANN401  the module, which need n
                     self._opening.pop(name, None)
 
         async def __call__(self, request: dict[str, Any]) -> tuple[Answer, Events]:
-            part: ServedPart = await self.open_part(serve.get_multiplexed_model_id())
+            part: ServedPart = await self.get_part(serve.get_multiplexed_model_id())
             return await part.answer(ForwardedRequest(**request))
 
     return ShardReplica

@@ -257,5 +257,7 @@ def test_a_cluster_keeps_what_it_acknowledged_when_a_replica_is_killed(tmp_path)
                 assert found == [f"I like pizza in {project}"]
                 assert cluster.post(add(project, f"I moved out of {project}"))[0] == 200
             assert len(contents(cluster.post(search("p0", "moved or pizza")))) == 2
+            open_scope = {"scope": {"org": "acme"}}
+            assert cluster.post(("/api/v1/memory/count", open_scope)) == (200, {"result": 8})
         finally:
             cluster.end()

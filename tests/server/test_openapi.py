@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+ALSO_OVER_A_CLUSTER = True
 SCHEMATHESIS = Path(sys.executable).parent / "schemathesis"
 CHECKS = (
     *("not_a_server_error", "status_code_conformance", "content_type_conformance"),

@@ -11,6 +11,7 @@ from tests.cluster.test_serving import KEY, add, search
 from tests.server.running import running_application
 
 from ekphory.cluster.front import Front
+from ekphory.cluster.served_shards import WHOLE
 from ekphory.errors import StoreError
 from ekphory.server.options import GivenKey, Limits, ServerOptions
 
@@ -95,6 +96,28 @@ def test_a_shard_that_many_wait_for_refuses_further_requests_and_others_answer(
         assert waiting.result().status_code == 404
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
     assert "Too many requests wait for this project's shard" in refused.text
+
+
+def test_requests_of_all_shards_leave_threads_to_those_of_one(shards, replicas, serve):
+    going_on = asyncio.Event()
+
+    async def slow(shard, request):
+        if shard == WHOLE:
+            await going_on.wait()
+        elif b"go on" in request.body:
+            going_on.set()
+        return await replicas.ask(shard, request)
+
+    of_all = ("/api/v1/memory/list", {"scope": {"org": "acme"}})
+    with serve(ask=slow, limits=Limits(threads=4)) as client, ThreadPoolExecutor() as pool:
+        waiting = [pool.submit(post, client, of_all) for _ in range(2)]
+        while 'under_way{shard="all-shards"} 2.0' not in client.get("/metrics").text:
+            pass
+        refused = post(client, of_all)
+        assert post(client, search("p0", "go on")).status_code == 404
+        assert [each.result().json()["result"] for each in waiting] == [[], []]
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+    assert "Too many requests ask all shards. Name org and project" in refused.text
 
 
 def test_a_shard_that_does_not_answer_is_counted(shards, serve):

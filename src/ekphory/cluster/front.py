@@ -110,6 +110,9 @@ class Front:
         keys = AccessKeys(Database(catalog_file(options.store, options.catalog)))
         most = options.limits.shard_concurrency
         self._slots = Slots(most=most * self._shards.count, most_of_one=most)
+        # What asks all shards takes long, and leaves half of the threads to what asks one.
+        most_of_all = max(1, options.limits.threads // 2)
+        self._slots_of_whole = Slots(most=most_of_all, most_of_one=most_of_all)
         app = FastAPI(
             title="ekphory",
             docs_url=None,
@@ -271,8 +274,11 @@ class Front:
             TimeoutError: It did not answer in time; likewise what `Front` was told.
         """
         name, measured = name_part(self._shards, shard), self._of_shards
-        if self._slots.is_full(name):
+        slots = self._slots_of_whole if shard == WHOLE else self._slots
+        if slots.is_full(name):
             message = "Too many requests wait for this project's shard. Try again in a moment."
+            if shard == WHOLE:
+                message = "Too many requests ask all shards. Name org and project, or try again."
             return make_error_response(request.path, 503, message, kind="Overloaded", headers=RETRY)
         is_writing = is_write({"method": request.method, "path": request.path})
         seconds: float | None = WHOLE_SECONDS if shard == WHOLE else READ_SECONDS
@@ -281,7 +287,7 @@ class Front:
         status = 503
         try:
             with (
-                self._slots.taken_by(name),
+                slots.taken_by(name),
                 measured.under_way.labels(name).track_inprogress(),
                 measured.seconds.labels(name).time(),
             ):

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from tests.cases import read_cases
 from tests.server.conftest import EITHER, served
-from tests.server.running import models
+from tests.server.running import models, running_server
 
 from ekphory import AgentOptions, AsyncMemory, Memory
 from ekphory.agent_trace import EventBody

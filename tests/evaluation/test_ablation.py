@@ -1,6 +1,10 @@
 """Changing one stage at a time."""
 
-from ekphory.retrieval.presets import BALANCED
+import pytest
+
+from ekphory.errors import InvalidInput
+from ekphory.retrieval.presets import ACCURATE, BALANCED
+from ekphory.retrieval.stages.rerank import Rerank
 from ekphory.retrieval.stages.weigh import Decay, Normalise
 from ekphory.types import to_plain_data
 from ekphory_lab.evaluation.ablation import (
@@ -8,6 +12,7 @@ from ekphory_lab.evaluation.ablation import (
     ablate,
     ablation_json,
     ablation_table,
+    find_variations,
     instead,
     load_benchmark,
     varied,
@@ -33,6 +38,39 @@ def test_a_stage_is_left_out_added_or_replaced():
     decay = next(stage for stage in changed.stages if stage.name == "decay")
     assert decay.floor == 0.5
     assert len(changed.stages) == len(BALANCED.stages)
+
+
+@pytest.mark.parametrize(
+    ("preset", "varied_by"),
+    [
+        (BALANCED, ["not read", "half as many read", "twice as many read",
+                    "without lending in a session", "without following links"]),
+        (ACCURATE, ["not read", "not read again", "half as many read", "twice as many read",
+                    "without lending in a session"]),
+    ],
+)  # fmt: skip
+def test_what_is_read_is_varied_where_the_preset_has_it(preset, varied_by):
+    assert list(find_variations(preset, "reading")) == varied_by
+
+
+def test_readings_are_taken_at_half_and_twice_without_a_limit_of_time():
+    found = find_variations(ACCURATE, "reading")
+    read = {
+        name: [(s.candidates, s.quick_candidates, s.seconds) for s in each.stages
+               if isinstance(s, Rerank)]
+        for name, each in found.items() if name.endswith("many read")
+    }  # fmt: skip
+    assert read == {
+        "half as many read": [(25, 20, None), (6, 20, None)],
+        "twice as many read": [(100, 80, None), (24, 80, None)],
+    }
+
+
+def test_what_has_no_variations_is_refused():
+    with pytest.raises(InvalidInput, match="its first stage has no variations"):
+        find_variations(ACCURATE, "first-stage")
+    with pytest.raises(InvalidInput, match="Give first-stage or reading"):
+        find_variations(BALANCED, "second-stage")
 
 
 def test_every_variation_is_measured_beside_the_default(conversation_folder):

@@ -36,6 +36,7 @@ if torch:
     )
     from ekphory_lab.training.reranker.run import (
         RerankTargets,
+        compare_sequence,
         compare_stages,
         info_nce,
         pair_batches,
@@ -309,6 +310,10 @@ def test_both_ways_to_take_the_loss_are_compared_on_the_same_examples(base, tmp_
     assert found["joint"].log_loss != found["soft labels alone"].log_loss
     one, two = ((tmp_path / name / TRAINED_FILE).read_bytes() for name in ("joint", "sequence"))
     assert one == two
+    difference = compare_sequence(found)
+    gained = found["sequence"].ranks["all"] - found["joint"].ranks["all"]
+    assert difference.difference == pytest.approx(gained, abs=1e-3)
+    assert difference.low <= difference.difference <= difference.high
 
 
 def test_the_log_loss_is_the_mean_over_all_candidates():

@@ -182,21 +182,31 @@ def _measure_configurations(
 
 
 @command
-def ablation(data: list[Path], output: FileOutputOptions) -> None:
-    """Change one stage of the default pipeline at a time, and measure the difference.
+def ablation(
+    data: list[Path],
+    output: FileOutputOptions,
+    stages: str = "first-stage",
+    preset: str = "balanced",
+) -> None:
+    """Change one stage of a pipeline at a time, and measure the difference.
 
     Args:
         data (--data PATH): LoCoMo's file, or a folder: a conversation, BEIR's form, LMEB's;
             repeatable.
+        stages: Which are changed: first-stage, or reading.
+        preset: Whose; another than balanced with reading alone.
     """
+    from ekphory.retrieval.presets import preset as find_preset
     from ekphory_lab.evaluation import ablation as ablating
 
+    base = find_preset(preset)
+    variations = ablating.find_variations(base, stages)
     tables: list[ReportTable] = []
     found: dict[str, object] = {}
     for path in data:
         benchmark = ablating.load_benchmark(path)
         with measuring() as means:
-            reports = ablating.ablate(benchmark.dataset, ablating.VARIATIONS, means)
+            reports = ablating.ablate(benchmark.dataset, variations, means, base=base)
         tables.append(ablating.ablation_table(benchmark, reports))
         found[benchmark.dataset.name] = ablating.ablation_json(reports)
         # After every dataset, so that whoever stops a long run keeps what it has found.

@@ -17,6 +17,7 @@ from ekphory.errors import InvalidInput
 from ekphory_lab.cli.train_commands import DataOption, TrainingOptions, require_torch
 
 if TYPE_CHECKING:
+    from ekphory_lab.evaluation.metrics import PairedTest
     from ekphory_lab.training.reranker.config import RerankerConfig
     from ekphory_lab.training.reranker.examples import Development
     from ekphory_lab.training.reranker.preparation import ExampleMaking
@@ -119,15 +120,22 @@ def compare_stages(
             progress=progress,
             report=_print_development,
         )
+    difference = run.compare_sequence(found)
     content = {"steps": chosen.steps, "config": chosen.name, "measured": found}
-    print_result(output, content, _stages_table(found, chosen))
+    content["sequence_against_joint"] = difference
+    print_result(output, content, _stages_table(found, chosen, difference))
 
 
-def _stages_table(found: Mapping[str, Development], config: RerankerConfig) -> Table:
+def _stages_table(
+    found: Mapping[str, Development], config: RerankerConfig, difference: PairedTest | None
+) -> Table:
+    from ekphory_lab.evaluation.tables import format_test
+
     measured = config.held_back.measured
     sources = list(next(iter(found.values())).ranks)
     title = f"MRR on {measured} questions held back; {config.steps} steps"
-    table = Table("", *sources, "with context", "log loss", title=title)
+    said = None if difference is None else f"sequence against joint: {format_test(difference)}"
+    table = Table("", *sources, "with context", "log loss", title=title, caption=said)
     for name, each in found.items():
         ranks = [f"{each.ranks[source]:.3f}" for source in sources]
         table.add_row(name, *ranks, _shown(each.with_context), _shown(each.log_loss))

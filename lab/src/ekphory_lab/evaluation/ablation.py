@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ekphory import __version__
+from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.calibration import WORD_CURVES
@@ -26,6 +27,8 @@ from ekphory.retrieval.presets import BALANCED, PRESETS
 from ekphory.retrieval.query import ClassifyQuery, ReadTime
 from ekphory.retrieval.stages import weigh
 from ekphory.retrieval.stages.find import Fuse, SearchPools, SearchTime
+from ekphory.retrieval.stages.relate import FollowLinks, LendInSession
+from ekphory.retrieval.stages.rerank import Rerank, RerankAgain
 from ekphory.retrieval.stages.shape import Diversify
 from ekphory.types import MEMORY_TYPES, MemoryType
 from ekphory_lab.evaluation import loaders, metrics, runner
@@ -54,9 +57,9 @@ def instead(stage: Stage) -> Change:
     return changed
 
 
-def varied(name: str, *changes: Change) -> Pipeline:
-    """Change the default pipeline, one change after another."""
-    stages: Sequence[Stage] = BALANCED.stages
+def varied(name: str, *changes: Change, base: Pipeline = BALANCED) -> Pipeline:
+    """Change a pipeline, one change after another."""
+    stages: Sequence[Stage] = base.stages
     for change in changes:
         stages = change(stages)
     return Pipeline(name, stages)
@@ -102,6 +105,59 @@ _PRESETS = {
 VARIATIONS: Mapping[str, Pipeline] = {pipeline.name: pipeline for pipeline in _CHANGED} | _PRESETS
 
 
+_FIRST_STAGE, _READING = "first-stage", "reading"
+
+
+def find_variations(base: Pipeline, stages: str) -> dict[str, Pipeline]:
+    """Return the variations of a preset, by name.
+
+    Args:
+        base: The preset.
+        stages: Which are changed: `first-stage`, or `reading`, with what comes after it.
+
+    Raises:
+        InvalidInput: No such stages, or the first stage of another preset than the default.
+    """
+    if stages not in (_FIRST_STAGE, _READING):
+        problem = "must be stages that are changed"
+        raise InvalidInput("stages", stages, problem, f"Give {_FIRST_STAGE} or {_READING}")
+    if stages == _FIRST_STAGE:
+        if base is not BALANCED:
+            remedy = "Name balanced, or change --stages to reading"
+            problem = "its first stage has no variations"
+            raise InvalidInput("preset", base.name, problem, remedy)
+        return dict(VARIATIONS)
+    changes = {
+        "not read": (without(Rerank), without(LendInSession)),
+        "not read again": (without(RerankAgain),),
+        "half as many read": (_read_share(0.5),),
+        "twice as many read": (_read_share(2.0),),
+        "without lending in a session": (without(LendInSession),),
+        "without following links": (without(FollowLinks),),
+    }
+    found = {name: varied(name, *each, base=base) for name, each in changes.items()}
+    return {name: each for name, each in found.items() if each.stages != base.stages}
+
+
+def _read_share(share: float) -> Change:
+    """Let each reading take this share of what it takes, without a limit of time."""
+
+    def changed(stages: Sequence[Stage]) -> list[Stage]:
+        return [
+            replace(
+                stage,
+                candidates=round(stage.candidates * share),
+                quick_candidates=round(stage.quick_candidates * share),
+                seconds=None,
+            )
+            if isinstance(stage, Rerank)
+            else stage
+            for stage in stages
+        ]
+
+    return changed
+
+
 # Measuring them.
 
 
@@ -136,18 +192,21 @@ def ablate(
     dataset: Dataset,
     variations: Mapping[str, Pipeline],
     means: runner.Means,
+    *,
+    base: Pipeline = BALANCED,
 ) -> dict[str, runner.Report]:
-    """Measure the default pipeline, which comes first, and every variation over one store.
+    """Measure a pipeline, which comes first, and every variation over one store.
 
     Args:
         dataset: What to measure on.
-        variations: What to run beside the default pipeline, by name.
+        variations: What to run beside the pipeline, by name.
         means: With what.
+        base: The pipeline.
     """
     with EkphorySystem(embedder=means.embedder, models=means.models) as system:
         return {
             name: runner.evaluate(dataset, OtherSearch(system, pipeline), progress=means.progress)
-            for name, pipeline in ({BALANCED.name: BALANCED} | dict(variations)).items()
+            for name, pipeline in ({base.name: base} | dict(variations)).items()
         }
 
 

@@ -198,12 +198,14 @@ class Development:
         with_context: Of the questions with a dialogue before them; None where there is none.
         log_loss: Of σ(logit) against who answers, the mean over all candidates, which says whether
             scores hold as probabilities; None where they are no logits.
+        each: The reciprocal rank of each question, in their order.
     """
 
     step: int
     ranks: Mapping[str, float]
     with_context: float | None
     log_loss: float | None = None
+    each: Sequence[float] = ()
 
 
 def development(
@@ -225,7 +227,12 @@ def development(
         if example.query.context:
             context.append(rank)
     ranks = {source: round(float(np.mean(each)), 4) for source, each in found.items()}
-    return Development(step, ranks, round(float(np.mean(context)), 4) if context else None)
+    return Development(
+        step,
+        ranks,
+        round(float(np.mean(context)), 4) if context else None,
+        each=[round(rank, 4) for rank in found[ALL]],
+    )
 
 
 def log_loss(examples: Sequence[RerankExample], logits: Sequence[NDArray[np.float64]]) -> float:

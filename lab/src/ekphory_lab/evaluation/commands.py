@@ -15,6 +15,7 @@ from ekphory.retrieval.presets import preset
 from ekphory.retrieval.stages.rerank import GateReranker, Rerank
 from ekphory.types import TimeUse
 from ekphory_lab.evaluation import runner, tables
+from ekphory_lab.evaluation.ablation import instead
 from ekphory_lab.evaluation.datasets import LOCOMO_CATEGORIES, Dataset
 from ekphory_lab.evaluation.metrics import BEST, CONVERSATION_MEASURES, Measure
 from ekphory_lab.evaluation.options import MeasureOptions
@@ -63,6 +64,8 @@ def run_systems(
             reports.append(measured(system))
             if asked.ungated and isinstance(system, EkphorySystem):
                 reports += map(measured, _without(system, GateReranker, "always reranked"))
+            if asked.gated and isinstance(system, EkphorySystem):
+                reports.append(measured(_with_gate(system)))
             if asked.unread and isinstance(system, EkphorySystem):
                 reports += map(measured, _without(system, Rerank, "unread"))
             if agent is not None and isinstance(system, EkphorySystem):
@@ -111,6 +114,12 @@ def _without(system: EkphorySystem, kind: type[Stage], named: str) -> Iterator[O
     stages = [stage for stage in pipeline.stages if not isinstance(stage, kind)]
     if len(stages) < len(pipeline.stages):
         yield OtherSearch(system, Pipeline(f"{system.name}, {named}", stages))
+
+
+def _with_gate(system: EkphorySystem) -> OtherSearch:
+    """Return the same with the learned gate before its reranker."""
+    stages = instead(GateReranker(mode="auto"))(preset(system.preset).stages)
+    return OtherSearch(system, Pipeline(f"{system.name}, gated", stages))
 
 
 @contextmanager

@@ -21,6 +21,7 @@ class MeasureOptions:
         depth: How many passages each search asks for.
         category: Only questions of this category; repeatable, else the protocol's.
         ungated: Measure ekphory without the reranker's gate too: what it costs and saves.
+        gated: Measure ekphory with the gate that was learned for its reranker too, likewise.
         unread: Measure ekphory without its reranker too: what reading is worth.
         show_misses: Show the twenty questions that went most wrong.
         agent: Measure the retrieval agent too, held by this provider.
@@ -32,6 +33,7 @@ class MeasureOptions:
     depth: int = 100
     category: list[str] | None = None
     ungated: bool = False
+    gated: bool = False
     unread: bool = False
     show_misses: bool = False
     agent: ProviderName | None = None

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.cases import read_cases
 
-from ekphory.agent.configuration import read_agent_settings
+from ekphory.agent.configuration import current_agent_settings, read_agent_settings
 from ekphory.agent.llm_session import ModelProvider
 from ekphory.errors import InvalidInput
 from ekphory.retrieval.ranking_rerankers import IdentityReranker
@@ -113,6 +113,20 @@ def test_a_model_that_holds_no_session_leaves_the_questions_to_the_local_provide
     asked = read(llm_model="far", agent_session_provider="openai")
     with pytest.raises(InvalidInput, match="holds no session of an agent"):
         ModelProvider(asked)
+
+
+def test_a_model_that_the_file_names_is_loaded_once_until_the_file_changes(tmp_path, monkeypatch):
+    file = tmp_path / "cfg.yml"
+    file.write_text(FILE, encoding="utf-8")
+    monkeypatch.setenv("EKPHORY_CONFIG", str(file))
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    first = current_agent_settings()
+    assert current_agent_settings().reranker is first.reranker
+    file.write_text(FILE.replace("_seconds: 60", "_seconds: 600"), encoding="utf-8")
+    assert current_agent_settings().agent_session_timeout_seconds == 600
+    monkeypatch.setenv("CLAUDE_KEY", "ak-other")
+    assert current_agent_settings().anthropic_api_key == "ak-other"
 
 
 def test_no_secret_is_ever_shown(read):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,31 @@ def read_agent_settings(
     named = file if file is not None else read_settings(environment).config
     document = {} if named is None else read_document(named)
     return make_agent_settings(document, arguments=arguments, environment=environment)
+
+
+def current_agent_settings() -> AgentSettings:
+    """Return what `read_agent_settings` reads, once for a file and variables that are the same.
+
+    A model that the file names is loaded once.
+
+    Raises:
+        InvalidInput, MissingExtra: As `read_agent_settings`.
+    """
+    named = read_settings().config
+    file = None if named is None else Path(named).expanduser()
+    if file is None or not file.is_file():
+        return read_agent_settings()
+    state = file.stat()
+    return _read_once(
+        file.resolve(), state.st_mtime_ns, state.st_size, frozenset(os.environ.items())
+    )
+
+
+@lru_cache(maxsize=4)
+def _read_once(
+    file: Path, _changed: int, _size: int, environment: frozenset[tuple[str, str]]
+) -> AgentSettings:
+    return read_agent_settings(file, environment=dict(environment))
 
 
 def make_agent_settings(

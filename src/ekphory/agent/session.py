@@ -11,7 +11,7 @@ from itertools import accumulate, chain, islice
 import numpy as np
 
 from ekphory import agent_trace
-from ekphory.agent.configuration import read_agent_settings
+from ekphory.agent.configuration import current_agent_settings
 from ekphory.agent.evidence import MOST_READ_FIRST
 from ekphory.agent.llm_session import ModelProvider
 from ekphory.agent.local_chain import score_hits
@@ -217,7 +217,7 @@ def agent_search(searches: Searches, given: AgentOptions | None) -> SearchResult
         SessionCancelled: Nobody waits for the result any more.
     """
     options = check_options(given)
-    settings = options.settings or read_agent_settings()
+    settings = options.settings or current_agent_settings()
     reranker = settings.reranker or searches.models.reranker
     provider: SessionProvider = LocalProvider(reranker)
     if settings.provider != "local":

@@ -424,21 +424,25 @@ def test_a_repository_has_the_name_of_its_remote(url, name):
     assert name_of_remote(url) == name
 
 
+def git(folder, *words):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
+
+
 def test_a_project_is_its_repositorys_remote_or_path(folder):
     assert find_project(folder) == str(folder)
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    git(folder, "init")
     (folder / "src").mkdir()
     assert find_project(folder / "src") == str(folder)
-    remote = ["remote", "add", "origin", "git@example.org:team/app.git"]
-    subprocess.run(["git", "-C", str(folder), *remote], check=True)
+    git(folder, "remote", "add", "origin", "git@example.org:team/app.git")
     assert find_project(folder / "src") == "example.org/team/app"
 
 
 def test_a_repository_that_the_environment_names_is_not_the_folders(folder, tmp_path, monkeypatch):
     other = tmp_path / "other"
-    subprocess.run(["git", "init", "-q", str(other)], check=True)
-    remote = ["remote", "add", "origin", "git@example.org:team/other.git"]
-    subprocess.run(["git", "-C", str(other), *remote], check=True)
+    other.mkdir()
+    git(other, "init")
+    git(other, "remote", "add", "origin", "git@example.org:team/other.git")
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     assert find_project(folder) == str(folder)
 
@@ -449,11 +453,6 @@ def test_a_link_to_a_folder_of_a_repository_is_of_its_project(folder, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(folder / "src")
     assert find_project(link) == str(folder)
-
-
-def git(folder, *words):
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
 
 
 @pytest.mark.parametrize("path", [[], ["-c", "worktree.useRelativePaths=true"]])

@@ -18,6 +18,8 @@ from ekphory.errors import StoreError
 from ekphory.filters.tree import And, Comparison, Field
 from ekphory.store.blocks import RecordCache, ScopeBlocks, ScopeRecords
 
+LARGE = 5_000
+
 
 class CountingStore(InMemoryStore):
     """Notes which keys were read one by one."""
@@ -92,7 +94,7 @@ def blocks(two_rows):
 def blocks_of(store, *, uses):
     found = ScopeBlocks(lambda last: store.scan_records(EVERYTHING, after_key=last))
     for _ in range(uses):
-        found.prepare()
+        found.prepare(LARGE)
     found.settle()
     return found
 
@@ -106,7 +108,7 @@ def test_the_second_use_loads_the_scope_and_no_other_does(two_rows):
     assert (keys(once, [5]), once.nbytes) == ([], 0)
     assert (keys(twice, [5]), twice.nbytes) == ([[5, 6]], 16)
     two_rows.append([contract_row(7)])
-    twice.prepare()
+    twice.prepare(LARGE)
     assert keys(twice, [5]) == [[5, 6]]
     assert blocks_of(counting_store(), uses=3).holding(np.array([1])) == ()
 
@@ -121,8 +123,8 @@ def test_what_changes_while_the_scope_is_read_is_changed_in_what_was_read(two_ro
         return block
 
     found = ScopeBlocks(scan)
-    found.prepare()
-    found.prepare()
+    found.prepare(LARGE)
+    found.prepare(LARGE)
     assert begun.wait(10)
     # No search waits for it.
     assert keys(found, [5]) == []
@@ -132,13 +134,20 @@ def test_what_changes_while_the_scope_is_read_is_changed_in_what_was_read(two_ro
     assert keys(found, [6]) == [[6]]
 
 
+def test_a_small_scope_is_there_at_once(two_rows):
+    found = ScopeBlocks(lambda last: two_rows.scan_records(EVERYTHING, after_key=last))
+    found.prepare(LARGE - 1)
+    found.prepare(LARGE - 1)
+    assert keys(found, [5]) == [[5, 6]]
+
+
 def test_a_scope_that_cannot_be_read_whole_is_read_row_by_row():
     def scan(_):
         raise StoreError("the disk is gone")
 
     found = ScopeBlocks(scan)
-    found.prepare()
-    found.prepare()
+    found.prepare(LARGE)
+    found.prepare(LARGE)
     found.settle()
     assert keys(found, [5]) == []
 
@@ -163,7 +172,7 @@ def many_rows():
 
 
 def records_of(many_rows, scope=EVERYTHING) -> ScopeRecords:
-    return ScopeRecords(many_rows, scope, RecordCache(many_rows))
+    return ScopeRecords(many_rows, scope, RecordCache(many_rows), rows=LARGE)
 
 
 def test_after_its_second_read_a_scope_asks_nothing_of_the_store(many_rows):

@@ -63,7 +63,7 @@ class ScopeVectors:
             dimension: Of a vector.
         """
         if windows * dimension * np.float16().nbytes <= self._room:
-            self._blocks.prepare()
+            self._blocks.prepare(windows)
 
     def settle(self) -> None:
         """Wait for what is being loaded."""

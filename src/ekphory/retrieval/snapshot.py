@@ -426,8 +426,9 @@ class Snapshots:
     def _read(self, scope: Filter, version: int) -> ScopeSnapshot:
         whole = self.store.scan_whole(scope, room=self._budget // 4)
         if whole is not None:
-            held = ScopeRecords(self.store, scope, self._records, loaded=whole.records)
             parts = _build(version, whole.columns)
+            rows = len(whole.columns.key)
+            held = ScopeRecords(self.store, scope, self._records, rows=rows, loaded=whole.records)
             return self._assemble(scope, held, parts, lambda: whole.vectors)
         columns = self.store.scan(scope)
         records = self._record_reader(scope, len(columns.key))
@@ -435,7 +436,9 @@ class Snapshots:
 
     def _record_reader(self, scope: Filter, rows: int) -> RecordReader:
         has_room = rows * _RECORD_BYTES <= self._budget // 4
-        return ScopeRecords(self.store, scope, self._records) if has_room else self._records
+        if not has_room:
+            return self._records
+        return ScopeRecords(self.store, scope, self._records, rows=rows)
 
     def _renew(self, scope: Filter, held: ScopeSnapshot) -> ScopeSnapshot:
         growth = self.store.growth_since(held.version)

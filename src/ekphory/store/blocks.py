@@ -144,6 +144,8 @@ def _as_scanned(record: MemoryRecord) -> MemoryRecord:
 # A process that searches once, such as a command, does not wait for what it will not use.
 _USES_BEFORE_LOADING = 1
 _MOST_NEWER = 100
+_LARGE = 5_000
+"""From so many rows on a search does not wait for them."""
 
 
 BlockT = TypeVar("BlockT", bound=protocol.KeyedBlock)
@@ -152,8 +154,8 @@ BlockT = TypeVar("BlockT", bound=protocol.KeyedBlock)
 class ScopeBlocks(Generic[BlockT]):
     """Blocks of one scope's rows, each with later keys than the one before.
 
-    A current row never changes, it only leaves the view, so a block never gets stale. The first is
-    read by a thread of its own, for which no search waits. Safe for several threads.
+    A current row never changes, it only leaves the view, so a block never gets stale. A large scope
+    is read by a thread of its own, for which no search waits. Safe for several threads.
 
     Args:
         scan: Reads the scope's rows after a key.
@@ -180,15 +182,23 @@ class ScopeBlocks(Generic[BlockT]):
         """The blocks that there are."""
         return self._blocks
 
-    def prepare(self) -> None:
-        """Count a use, and begin to load the scope at the second."""
+    def prepare(self, rows: int) -> None:
+        """Count a use, and load the scope, or begin to, at the second.
+
+        Args:
+            rows: About how many it has.
+        """
         with self._guard:
             self._uses += 1
-            if self._uses == _USES_BEFORE_LOADING + 1:
-                self._loading = threading.Thread(
-                    target=self._load_first, name="ekphory-blocks", daemon=True
-                )
-                self._loading.start()
+            if self._uses != _USES_BEFORE_LOADING + 1:
+                return
+            if rows < _LARGE:
+                self._keep(self._scan(0))
+                return
+            self._loading = threading.Thread(
+                target=self._load_first, name="ekphory-blocks", daemon=True
+            )
+            self._loading.start()
 
     def settle(self) -> None:
         """Wait for what is being loaded."""
@@ -240,6 +250,7 @@ class ScopeRecords:
         store: Where they are read.
         scope: The condition on them.
         cache: What the others come through.
+        rows: About how many there are.
         loaded: All that there are by now; None where they are yet to be read.
     """
 
@@ -249,9 +260,11 @@ class ScopeRecords:
         scope: Filter,
         cache: RecordCache,
         *,
+        rows: int,
         loaded: protocol.RecordBlock | None = None,
     ) -> None:
         self._cache = cache
+        self._rows = rows
         self._was_loaded = loaded is not None
         self._scan: Callable[[int], protocol.RecordBlock] = lambda last: store.scan_records(
             scope, after_key=last
@@ -289,7 +302,7 @@ class ScopeRecords:
 
         Only keys from this scope's snapshot may be asked for.
         """
-        self._blocks.prepare()
+        self._blocks.prepare(self._rows)
         wanted = np.array(keys, np.int64)
         found = _find_in(self._blocks.holding(wanted), wanted)
         missing = [key for key in keys if key not in found]

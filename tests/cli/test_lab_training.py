@@ -33,6 +33,10 @@ def test_the_exported_model_loads(train, tmp_path):
     told = train("export", *places, "--name", "tiny", "--calibration", texts)
     assert told.startswith(f"{target}: tiny@")
     assert OnnxEmbedder(target).encode(["the cat"]).shape == (1, 32)
+    # Its card tells no results, since nothing was measured.
+    card = (target / "README.md").read_text()
+    assert 'model-index: [{"name": "tiny", "results": []}]' in card
+    assert "32 numbers a text" in card
 
 
 @pytest.mark.parametrize(
@@ -165,6 +169,24 @@ def test_an_embedder_is_trained_on_the_samples_that_generate_wrote(train, refuse
     model = Embedder.from_pretrained(tmp_path / "run" / "model")
     assert model.encode("the cat", days_ago=3, memory_type="episodic").shape == (1, 32)
     assert "float8" in refused("embedder", *places, "--precision", "float8")
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_what_was_trained_or_averaged_has_a_card_without_results(train, tmp_path):
+    from tests.training.trainable_encoder import write_trainable_encoder
+
+    samples, run, mean = (tmp_path / name for name in ("samples.jsonl", "run", "mean"))
+    base = write_trainable_encoder(tmp_path / "base")
+    train("generate", "--count", 30, "--out", samples)
+    places = ("--data", samples, "--base", base, "--target", run)
+    train("embedder", *places, "--config", "refined", "--steps", 1, "--precision", "float32")
+    train("average", "--base", base, "--trained", run / "model", "--share", 0.5, "--target", mean)
+
+    for directory in (run / "model", mean):
+        card = (directory / "README.md").read_text()
+        assert f'model-index: [{{"name": "{directory.name}", "results": []}}]' in card
+        assert 'days_ago=3, memory_type="semantic"' in card
 
 
 @pytest.mark.torch

@@ -6,6 +6,8 @@ from tests.models.tiny_components import TEXTS, write_tiny_embedder
 
 from ekphory.errors import InvalidInput
 from ekphory.models import AgentRankEmbedder, AgentRankReranker, Embedder
+from ekphory.models.loading import load_local_embedder, load_reranker
+from ekphory.models.reranker import model_id
 
 AGES, TYPES = [0, 20, 400], ["semantic", "unknown", "episodic"]
 FILE = "agentrank_components.pt"
@@ -174,3 +176,28 @@ def test_a_reranker_gives_the_best_candidates_with_their_probabilities():
     assert len(ranked) == 2
     assert ranked[0][1] == "I prefer Python for backends"
     assert 1 >= ranked[0][0] > ranked[1][0] >= 0
+
+
+def test_both_are_constructed_by_a_name_or_around_a_model_that_is_loaded():
+    embedders = (AgentRankEmbedder("bundled"), AgentRankEmbedder(load_local_embedder("bundled")))
+    rerankers = (AgentRankReranker("bundled"), AgentRankReranker(load_reranker("bundled")))
+
+    for embedder in embedders:
+        assert embedder.encode("I prefer tea").shape == (1, 384)
+    for reranker in rerankers:
+        ranked = reranker.rerank("Which drink do I prefer?", ["It rained", "I prefer tea"])
+        assert ranked[0][1] == "I prefer tea"
+
+
+def test_both_are_constructed_by_the_path_of_a_directory():
+    embedder, reranker = load_local_embedder("bundled"), load_reranker("ekphory-rerank-tiny")
+
+    assert AgentRankEmbedder(embedder.directory).identity == embedder.identity
+    assert AgentRankReranker(reranker.directory).model_id == model_id(reranker)
+
+
+@pytest.mark.parametrize("made", [AgentRankEmbedder, AgentRankReranker])
+@pytest.mark.parametrize("value", [None, 5, "", "/no/such/folder"])
+def test_what_names_no_model_is_refused(made, value):
+    with pytest.raises(InvalidInput):
+        made(value)

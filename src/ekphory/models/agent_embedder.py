@@ -68,7 +68,7 @@ def save_embedder(
         _save_torch(model, directory, formats)
     if "agentrank" in (formats or ()):
         write_agentrank_components(directory)
-    _write_card(model, results, directory)
+    write_card(model, directory, results=results)
 
 
 def _save_torch(model: TorchEmbedder, directory: Path, formats: Formats) -> None:
@@ -202,8 +202,20 @@ embedder.encode(["I prefer tea"], days_ago=3, memory_type="semantic")
 """
 
 
-def _write_card(model: OnnxEmbedder | TorchEmbedder, results: Results, directory: Path) -> None:
-    """Write `README.md`; what stood there is replaced."""
+def write_card(
+    model: OnnxEmbedder | TorchEmbedder, directory: Path, *, results: Results | None = None
+) -> None:
+    """Write `README.md` of a model that was saved; what stood there is replaced.
+
+    Args:
+        model: As it was loaded or saved.
+        directory: Where it stands.
+        results: What was measured; None where nothing was.
+
+    Raises:
+        InvalidInput: A result is not a number.
+    """
+    results = results or {}
     measured = [value for row in results.values() for value in row.values()]
     if any(not isinstance(value, int | float) or not math.isfinite(value) for value in measured):
         problem, remedy = "must be numbers", "Give {data set: {metric: number}}"

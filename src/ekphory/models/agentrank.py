@@ -10,8 +10,9 @@ from ekphory.errors import InvalidInput
 from ekphory.models.agent_embedder import AgeInDays, Embedder, list_texts
 from ekphory.models.agent_reranker import Reranker
 from ekphory.models.embedder import FloatMatrix
-from ekphory.models.loading import load_local_embedder
+from ekphory.models.loading import load_local_embedder, load_reranker
 from ekphory.models.onnx_models import OnnxEmbedder
+from ekphory.models.reranker import RerankingModel
 from ekphory.models.torch_embedder import AGENTRANK_MAX_TOKENS, SavedFormat, TorchEmbedder
 from ekphory.types import MemoryType
 
@@ -37,7 +38,7 @@ class AgentRankEmbedder(Embedder):
     for the 8 bits in which a model that is loaded from ONNX computes.
     """
 
-    def __init__(self, model_name: str | OnnxEmbedder | TorchEmbedder = "bundled") -> None:
+    def __init__(self, model_name: str | Path | OnnxEmbedder | TorchEmbedder = "bundled") -> None:
         """Load a model by what `from_pretrained` takes, or wrap one that is loaded.
 
         The package makes ages and types of its own for a model that has none; here it has none.
@@ -45,8 +46,10 @@ class AgentRankEmbedder(Embedder):
         Raises:
             InvalidInput, MissingExtra, ModelError: As `from_pretrained`.
         """
-        if isinstance(model_name, str):
+        if isinstance(model_name, str | Path):
             model_name = load_local_embedder(model_name)
+        if not isinstance(model_name, OnnxEmbedder | TorchEmbedder):
+            raise _no_model(model_name)
         super().__init__(model_name)
 
     def encode(
@@ -111,6 +114,18 @@ class AgentRankReranker(Reranker):
     reranker.rerank("What's my Python preference?", candidates, top_k=10)
     """
 
+    def __init__(self, model_name: str | Path | RerankingModel = "bundled") -> None:
+        """Load a model by what `from_pretrained` takes, or wrap one that is loaded.
+
+        Raises:
+            InvalidInput, MissingExtra, ModelError: As `from_pretrained`.
+        """
+        if isinstance(model_name, str | Path):
+            model_name = load_reranker(model_name)
+        if not isinstance(model_name, RerankingModel):
+            raise _no_model(model_name)
+        super().__init__(model_name)
+
     def rerank(
         self, query: str, candidates: Sequence[str], top_k: int = 10
     ) -> list[tuple[float, str]]:
@@ -121,3 +136,8 @@ class AgentRankReranker(Reranker):
         """
         ranked = self.rank(query, candidates, top_n=top_k)
         return [(each.score, candidates[each.index]) for each in ranked]
+
+
+def _no_model(given: object) -> InvalidInput:
+    remedy = "Give 'bundled', a directory, a hub id, or a model that is loaded"
+    return InvalidInput("model_name", given, "must name a model or be one", remedy)

@@ -191,6 +191,7 @@ def _known(kind: MemoryType | None) -> MemoryType | None:
 RelevanceScores = NDArray[np.float32]
 
 
+@runtime_checkable
 class RerankingModel(Protocol):
     """Reads a query together with each passage. Safe to call from several threads."""
 

@@ -407,7 +407,16 @@ def embedder(
             places=RunPlaces(base=asked.base, target=asked.target),
             progress=lambda _, done, total: progress("training", done, total),
         )
+    _write_card(model)
     print_result(output, {"model": model, "steps": chosen.steps}, f"{model}: {chosen.steps} steps")
+
+
+def _write_card(directory: Path) -> None:
+    """Write the card of an embedder; results it has none, since nothing was measured yet."""
+    from ekphory.models.agent_embedder import write_card
+    from ekphory.models.loading import load_local_embedder
+
+    write_card(load_local_embedder(directory), directory)
 
 
 @command
@@ -425,6 +434,7 @@ def average(base: Path, trained: Path, share: float, target: Path, output: Outpu
 
     mixed = averaged(load_agent_encoder(base), load_agent_encoder(trained), share=share)
     save_agent_encoder(mixed, target)
+    _write_card(target)
     print_result(output, {"model": target, "share": share}, f"{target}: {share:g} trained")
 
 
@@ -504,6 +514,7 @@ def export(
             )
         else:
             record = export_float_embedder(asked.source, asked.target, description=described)
+    _write_card(asked.target)
     _print_record(output, asked.target, record)
 
 

@@ -1,8 +1,11 @@
 """Mistakes, rules and what is promoted: pools as a workflow."""
 
+from itertools import product
+
 import pytest
 
 from ekphory.errors import InvalidInput, MemoryNotFound
+from ekphory.retrieval.presets import PRESETS
 
 ALSO_OVER_A_SERVER = True
 
@@ -22,6 +25,44 @@ def test_a_shared_mistake_is_seen_by_the_whole_project(open_memory):
         memory.learn_mistake("retried a 404", fix="give up at once", shared=True)
     with open_memory(project="p", agent="b") as other:
         assert [each.pool for each in other.list()] == ["shared_mistakes"]
+
+
+def test_a_search_of_one_pool_finds_nothing_of_the_others(open_memory):
+    question = "Where is the deploy key?"
+    with open_memory(project="p", agent="coder") as memory:
+        memory.add("The deploy key is blue", id="own")
+        memory.add("The deploy key was lost", id="mistake", pool="agent_mistakes")
+        memory.add("The deploy key opens the vault", id="known", pool="shared_knowledge")
+        pools = {"agent_memory": "own", "agent_mistakes": "mistake", "shared_knowledge": "known"}
+        for preset, pool in product(PRESETS, pools):
+            found = memory.search(question, pools=[pool], preset=preset)
+            assert [hit.id for hit in found] == [pools[pool]]
+    # Of another agent's pools those are seen that are shared.
+    with open_memory(project="p", agent="planner") as other:
+        for preset in PRESETS:
+            assert [hit.id for hit in other.search(question, preset=preset)] == ["known"]
+
+
+def test_one_search_of_five_pools_finds_what_five_searches_of_one_pool_each_find(open_memory):
+    pools = [
+        "agent_memory",
+        "agent_mistakes",
+        "shared_mistakes",
+        "shared_knowledge",
+        "shared_rules",
+    ]
+    with open_memory(project="p", agent="coder") as memory:
+        for number, pool in enumerate(pools):
+            memory.add(f"The deploy key {number} is blue", pool=pool, id=pool)
+
+        def found(pools):
+            hits = memory.search("Which key is blue?", k=5, pools=pools, preset="rrf").hits
+            return {hit.id: (hit.scores["cosine"], hit.scores["bm25"]) for hit in hits}
+
+        together = found(pools)
+        assert set(together) == set(pools)
+        for pool in pools:
+            assert found([pool]) == {pool: pytest.approx(together[pool])}
 
 
 def test_a_rule_is_found_by_every_search(open_memory):

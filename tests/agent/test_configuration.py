@@ -7,6 +7,7 @@ from tests.cases import read_cases
 
 from ekphory.agent.configuration import current_agent_settings, read_agent_settings
 from ekphory.agent.llm_session import ModelProvider
+from ekphory.agent.provider import AgentSettings
 from ekphory.errors import InvalidInput
 from ekphory.retrieval.ranking_rerankers import IdentityReranker
 
@@ -38,6 +39,7 @@ def test_without_a_file_the_published_limits_hold(tmp_path):
     assert settings.anthropic_max_output_tokens == 2048
     assert settings.anthropic_model == "claude-sonnet-4-5"
     assert settings.agent_session_log_raw_output is False
+    assert settings.openai_native_agent_environment == "local"
     # The file is found through the environment.
     file = tmp_path / "cfg.yml"
     file.write_text("retrieval_agent: {agent_session_max_combined_calls: 3}", encoding="utf-8")
@@ -60,6 +62,48 @@ def test_the_file_is_read_with_its_variables_and_ids(read):
     # A reranker is found by its id.
     assert read().reranker == IdentityReranker("plain")
     assert read(reranker="served").reranker.name
+
+
+def test_every_setting_may_be_given_by_the_file(read):
+    settings = read(
+        """
+retrieval_agent:
+  agent_session_provider: anthropic
+  agent_session_timeout_seconds: 30
+  agent_session_max_combined_calls: 4
+  agent_session_log_raw_output: true
+  agent_native_bundle_root: /tmp/bundles
+  agent_session_max_retry_interval_seconds: 5
+  openai_native_agent_environment: container_auto
+  anthropic_model: claude-x
+  anthropic_api_key: $CLAUDE_KEY
+  anthropic_base_url: http://localhost:9
+  anthropic_max_output_tokens: 77
+"""
+    )
+    assert settings == AgentSettings(
+        agent_session_provider="anthropic",
+        agent_session_timeout_seconds=30,
+        agent_session_max_combined_calls=4,
+        agent_session_log_raw_output=True,
+        agent_native_bundle_root="/tmp/bundles",
+        agent_session_max_retry_interval_seconds=5,
+        openai_native_agent_environment="container_auto",
+        anthropic_model="claude-x",
+        anthropic_api_key="ak-geheim",
+        anthropic_base_url="http://localhost:9",
+        anthropic_max_output_tokens=77,
+    )
+    with pytest.raises(InvalidInput, match="openai_native_agent_environment"):
+        read("retrieval_agent: {openai_native_agent_environment: somewhere}")
+
+
+@pytest.mark.parametrize("written", ["$CLAUDE_KEY", "${CLAUDE_KEY}"])
+def test_a_key_may_be_the_name_of_a_variable_in_either_writing(read, written):
+    text = f'retrieval_agent: {{anthropic_api_key: "{written}"}}'
+    assert read(text).anthropic_api_key == "ak-geheim"
+    with pytest.raises(InvalidInput, match="Set CLAUDE_KEY"):
+        read(text, environment={})
 
 
 def test_the_environment_goes_before_the_file_and_arguments_before_both(read):

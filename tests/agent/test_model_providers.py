@@ -175,6 +175,21 @@ def test_a_malformed_call_falls_back_with_the_evidence_so_far(ask, script, query
     assert "wedding" in ids(result)
 
 
+def test_memmachine_search_is_the_one_tool_and_another_ends_the_session_unsearched(
+    ask, script, wire
+):
+    worked = ask(SINGLE, script.calls("spare keys"), script.says("In the bowl."))
+    tools = [each["name"] for each in wire.bodies[0]["tools"] if "name" in each]
+    assert tools == ["memmachine_search"]
+    assert reason(worked) is None
+    assert worked.retrieval_trace.memory_search_called == 1
+    assert ids(worked)[0] == "keys"
+
+    refused = ask(SINGLE, script.calls("spare keys", name="web_search"))
+    assert reason(refused) == "invalid_tool_call"
+    assert refused.retrieval_trace.hops == ()
+
+
 def test_a_call_that_lacks_its_name_is_asked_for_again(ask, script):
     nameless = script.calls("keys", name=None)
     result = ask(SINGLE, nameless, script.calls("keys"), script.says("Done."))

@@ -3,6 +3,7 @@ import json
 import pytest
 from tests.evaluation.conftest import SETS, write_conversations
 from tests.services.wire import running_service, says
+from tests.training.tiny_encoder import write_tiny_encoder
 
 from ekphory_lab.evaluation.loaders import load_conversation
 
@@ -151,6 +152,19 @@ def test_generated_cases_are_ranked_and_shown(ekphory, tmp_path):
     assert all(note in shown for note in report["notes"])
     assert {each["system"] for each in report["rankings"]} >= {"bundled", "bm25"}
     assert set(report["rankings"][0]["scores"]) == {"MRR", "R@1", "R@5", "NDCG@10"}
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_any_sentence_transformers_directory_is_ranked_beside_the_bundled_model(ekphory, tmp_path):
+    (tmp_path / "tiny-base").mkdir()
+    write_tiny_encoder(tmp_path / "tiny-base")
+    model = str(tmp_path / "tiny-base")
+    result = ekphory.run("eval", "agentmem", "--count", "8", "--model", model, "--json", "-")
+    assert result.exit_code == 0, result.output
+    rankings = json.loads(result.stdout)["rankings"]
+    (row,) = [each for each in rankings if each["system"] == model]
+    assert 0 < row["scores"]["MRR"]["mean"] <= 1
 
 
 @pytest.fixture

@@ -64,6 +64,40 @@ def test_the_learned_gate_is_measured_beside_the_search_that_always_reads(conver
     assert (compared.first, compared.second) == ("ekphory:balanced, gated", "ekphory:balanced")
 
 
+class Contrary(OverlapReranker):
+    """Prefers what shares no word with the question, and counts how often it was asked."""
+
+    asked = 0
+
+    def score(self, query, passages, /):
+        self.asked += 1
+        return 1 - super().score(query, passages)
+
+
+def test_what_a_gate_is_worth_is_told_with_its_sign_and_what_it_saves_is_not_read(
+    conversation_folder, embedder
+):
+    reranker = Contrary()
+    means = Means(embedder=embedder, models=OptionalModels(reranker=reranker))
+    asked = MeasureOptions(preset="memory_spark", ungated=True)
+
+    reports = run_systems(load_conversation(conversation_folder), asked, means)
+
+    # Of three questions the gate lets none be read here; without it each is read once.
+    gated, always = reports
+    assert gated.configuration["gate_skipped"] == 1.0
+    assert reranker.asked == 3
+    # A reranker that is always wrong is worth less than nothing, and the comparison says so.
+    (worth,) = compare_reports(reports)
+    assert (worth.first, worth.second) == (always.system, gated.system)
+    assert gated.mean("MAP") == 1.0
+    assert worth.tests["MAP"].difference == pytest.approx(1.0 - always.mean("MAP"))
+    assert worth.tests["MAP"].better == 2
+    # What a question took is told of both.
+    told = to_plain_data(reports_json(reports))["reports"]
+    assert [each["latency_ms"]["count"] for each in told] == [3, 3]
+
+
 def test_what_reading_is_worth_is_measured_beside_the_same_search_without_it(
     conversation_folder, embedder
 ):

@@ -62,6 +62,36 @@ def test_rerankers_take_options_and_score_as_before(write, runtime, tmp_path):
 
 
 @pytest.mark.torch
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("write", "runtime"),
+    [(write_cross_encoder, "sentence-transformers"), (write_yes_no_model, "transformers")],
+)
+def test_either_attention_gives_the_same_scores(write, runtime, tmp_path):
+    directory = write_first(tmp_path, write, partial(load_local_reranker, runtime=runtime))
+
+    found = {
+        attention: Reranker.from_pretrained(
+            directory, runtime=runtime, options=TorchOptions(attn_implementation=attention)
+        ).raw_scores("capital of China", DOCUMENTS)
+        for attention in ("eager", "sdpa")
+    }
+
+    assert np.abs(found["sdpa"] - found["eager"]).max() <= 1e-4
+
+
+@pytest.mark.torch
+def test_either_attention_gives_the_same_vectors(directory):
+    eager, fused = (
+        load_embedder(directory, options=TorchOptions(attn_implementation=attention))
+        for attention in ("eager", "sdpa")
+    )
+
+    assert fused._model[0].auto_model.config._attn_implementation == "sdpa"
+    assert np.abs(fused.encode(LONGER) - eager.encode(LONGER)).max() <= 1e-5
+
+
+@pytest.mark.torch
 def test_the_environment_names_options(directory):
     named = {"embedder": str(directory), "embedder_options": '{"tokens_per_batch": 9}'}
     settings = Settings(store="s", **named)

@@ -5,6 +5,7 @@ import httpx
 import pytest
 from tests.server.running import models
 
+from ekphory.models.loading import load_reranker
 from ekphory.server.options import Limits
 
 ALSO_OVER_A_CLUSTER = True
@@ -71,6 +72,40 @@ def test_raw_scores_are_finite_log_odds(server):
     answer = rerank(server, query="tea or coffee", documents=DRINKS, raw_scores=True)
     scores = [each["relevance_score"] for each in answer["results"]]
     assert scores == pytest.approx([16.12, -0.69, -16.12], abs=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("query", "documents", "best"),
+    [
+        (
+            "What is the capital of China?",
+            [
+                "Python is a popular programming language.",
+                "Beijing has been the capital of various Chinese dynasties.",
+                "The capital of China is Beijing.",
+            ],
+            2,
+        ),
+        (
+            "How do I undo the last commit but keep my changes?",
+            [
+                "`git reset --soft HEAD~1` takes the last commit back and leaves the files alone.",
+                "`git commit --amend` changes the message of the last commit.",
+                "Git was written by Linus Torvalds in 2005.",
+            ],
+            0,
+        ),
+    ],
+)
+def test_plain_documents_of_the_web_are_ranked_by_the_bundled_reranker(
+    serving, query, documents, best
+):
+    server = serving(used=models(reranker=load_reranker("bundled")))
+    results = rerank(server, query=query, documents=documents, top_n=1)["results"]
+    assert [(each["index"], each["document"]["text"]) for each in results] == [
+        (best, documents[best])
+    ]
 
 
 @pytest.mark.parametrize("body", [{"documents": []}, {}, {"documents": ["a"], "texts": ["b"]}])

@@ -10,7 +10,7 @@ from tests.training.reranker.rerank_examples import candidate, example
 
 from ekphory.errors import ServiceError
 from ekphory.models.chat import ChatUsage
-from ekphory.models.loading import load_chat
+from ekphory.models.loading import load_chat, load_reranker
 from ekphory.models.reranker import RerankPassage, RerankQuery
 from ekphory.testing import ScriptedChat
 from ekphory_lab.training.reranker.teachers import (
@@ -65,6 +65,22 @@ def test_any_reranker_is_a_teacher():
 
     assert teacher.name == "lengths"
     assert teacher.preferences(ASKED_OF_BO)[1, 2] > 0.5
+
+
+def test_two_bundled_rerankers_as_teachers_prefer_the_answer_and_are_compared():
+    tiny, small = (
+        reranking_teacher(load_reranker(f"ekphory-rerank-{size}")) for size in ("tiny", "small")
+    )
+
+    found = {each.name: [each.preferences(ASKED_OF_BO)] for each in (tiny, small)}
+
+    for (preferred,) in found.values():
+        assert preferred[0, 1] > 0.5
+        assert preferred[0, 2] > 0.5
+    (agreement,) = agreements(found)
+    assert (agreement.first, agreement.second) == ("ekphory-rerank-tiny", "ekphory-rerank-small")
+    assert agreement.questions == 1
+    assert agreement.kendall >= 1 / 3
 
 
 def test_a_chat_model_is_asked_in_both_orders():

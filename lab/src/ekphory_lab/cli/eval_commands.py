@@ -345,7 +345,8 @@ def agentmem(
 
     Args:
         data (PATH): LoCoMo's file or a conversation folder; repeatable.
-        model (MODEL): A further embedder's directory; repeatable.
+        model (MODEL): A further embedder: a sentence-transformers directory, an exported one, or a
+            hub id; repeatable.
         seed: Seed of the generated samples.
     """
     from ekphory.models.loading import load_embedder

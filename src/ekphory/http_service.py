@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from random import SystemRandom
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import httpx
 
 from ekphory.errors import InvalidInput, ServiceError
 from ekphory.threads import ForkSafeLock
+
+Answer = TypeVar("Answer")
 
 # A circuit breaker: a service that keeps failing is left alone for a while.
 
@@ -136,7 +138,7 @@ def complete_url(url: str, *, prefix: str, operation: str) -> str:
 def shown(url: str) -> str:
     """Leave out user, password and query: they may hold a key."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if url else ""
 
 
 def find_secrets(url: str) -> set[str]:
@@ -252,6 +254,28 @@ def _seconds_until(date: str, now: datetime) -> float | None:
         return None
 
 
+def repeat(
+    ask: Callable[[], Answer],
+    *,
+    settings: ServiceSettings,
+    may_repeat: Callable[[ServiceUnavailable], bool] = lambda _: True,
+) -> Answer:
+    """Ask a service, and again after each failure that may pass, as often as the settings allow.
+
+    Raises:
+        ServiceError: As `ask` at the last time.
+    """
+    for attempt in range(settings.retries):
+        try:
+            return ask()
+        except ServiceUnavailable as failure:
+            if not may_repeat(failure):
+                raise
+            wait = compute_backoff(attempt, retry_after=failure.retry_after, settings=settings)
+        time.sleep(wait)
+    return ask()
+
+
 # Which service is called, and the one wording of all errors about it.
 
 AuthorizationScheme = Literal["Bearer", "Token"]
@@ -306,6 +330,11 @@ class Service:
 
 
 # JSON over HTTP to one service: repeated while that may help, bounded, and given up in time.
+
+
+def as_json(body: Mapping[str, Any]) -> bytes:
+    """Return a request's fields as they are sent; characters that UTF-8 cannot hold are `?`."""
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,8 +396,7 @@ class JsonTransport:
     def post(self, body: Mapping[str, Any], operation: Operation = _WHOLE_SERVICE) -> Any:  # noqa: ANN401  whatever JSON holds
         """Send the body as JSON; returns the answer's JSON, or its headers where it is written.
 
-        Characters that UTF-8 cannot hold are sent as `?`. Redirects are not followed: they would
-        carry the key to another place.
+        Redirects are not followed: they would carry the key to another place.
 
         Raises:
             ServiceUnavailable: After all repeats the service was not reached, or was busy; or it
@@ -380,10 +408,13 @@ class JsonTransport:
         if wait > 0:
             problem = "failed too often in a row and is left alone for now. It is tried again in"
             raise self._unavailable(f"{problem} {wait:.1f} s", sent=False)
-        # JSON's text may hold surrogates; as bytes it must not
-        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         try:
-            answer = self._ask_repeatedly(content, operation)
+            content = as_json(body)
+            answer = repeat(
+                lambda: self._ask(content, operation),
+                settings=self._settings,
+                may_repeat=operation.may_repeat,
+            )
         except ServiceRefusal:
             self._breaker.note_success()
             raise
@@ -413,18 +444,6 @@ class JsonTransport:
         if self._service.api_key:
             headers["Authorization"] = f"{self._service.scheme} {self._service.api_key}"
         return httpx.Client(timeout=self._settings.timeout, headers=headers, limits=_CONNECTIONS)
-
-    def _ask_repeatedly(self, content: bytes, operation: Operation) -> object:
-        for attempt in range(self._settings.retries):
-            try:
-                return self._ask(content, operation)
-            except ServiceUnavailable as failure:
-                if not operation.may_repeat(failure):
-                    raise
-                asked, settings = failure.retry_after, self._settings
-                wait = compute_backoff(attempt, retry_after=asked, settings=settings)
-            time.sleep(wait)
-        return self._ask(content, operation)
 
     def _ask(self, content: bytes, operation: Operation) -> object:
         url = self._service.url + operation.path

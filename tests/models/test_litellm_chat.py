@@ -1,6 +1,9 @@
 """Chat models that LiteLLM reaches, by the library itself and a local service."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from tests.services.wire import Reply, running_service, says
@@ -39,16 +42,18 @@ def wire():
         yield service
 
 
-def connect(wire, **others):
-    return LiteLlmChat(
-        LiteLlmSettings(
-            model="openai/some-model",
-            api_key="geheim-123",
-            api_base=f"{wire.host}/v1",
-            service=ServiceSettings(timeout=5.0, retries=0),
-            **others,
-        )
+def settings(wire, *, retries=0, **others):
+    return LiteLlmSettings(
+        model="openai/some-model",
+        api_key="geheim-123",
+        api_base=f"{wire.host}/v1",
+        service=ServiceSettings(timeout=5.0, retries=retries, backoff=0.01),
+        **others,
     )
+
+
+def connect(wire, **others):
+    return LiteLlmChat(settings(wire, **others))
 
 
 def test_a_question_goes_through_litellm_to_the_provider_that_the_model_names(wire):
@@ -84,10 +89,45 @@ def test_a_refusal_is_told_without_the_key(wire):
     assert "geheim" not in str(refused.value)
 
 
-def test_a_busy_service_is_told_of(wire):
-    wire.replies = [refuses(503)] * 3
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_busy_service_is_asked_again_as_often_as_is_wanted_and_then_told_of(wire, retries):
+    wire.replies = [refuses(503)] * 9
     with pytest.raises(ServiceUnavailable):
-        connect(wire).complete(QUESTION)
+        connect(wire, retries=retries).complete(QUESTION)
+    assert len(wire.asked) == 1 + retries
+
+
+def test_what_else_litellm_is_told_may_be_how_long_to_wait_and_neither_streams_nor_repeats(wire):
+    more = {"timeout": 9.0, "num_retries": 5, "stream": True}
+    chat = connect(wire, extra_kwargs=more)
+    assert chat.complete(QUESTION) == "Grass."
+    wire.replies = [refuses(503)]
+    with pytest.raises(ServiceUnavailable):
+        chat.complete(QUESTION)
+    assert len(wire.asked) == 2
+
+
+def test_half_of_a_surrogate_pair_in_a_question_is_sent_as_a_question_mark(wire):
+    assert connect(wire).complete([ChatMessage("user", "half \ud800")]) == "Grass."
+    assert wire.bodies[0]["messages"][0]["content"] == "half ?"
+
+
+def test_no_variables_are_taken_from_a_file_of_the_working_directory(tmp_path):
+    (tmp_path / ".env").write_text("OPENAI_API_BASE=http://elsewhere.invalid", encoding="utf-8")
+    program = (
+        "import os\n"
+        "from ekphory.models.litellm_chat import LiteLlmChat, LiteLlmSettings\n"
+        "LiteLlmChat(LiteLlmSettings(model='openai/m'))\n"
+        "print(os.environ.get('OPENAI_API_BASE'))"
+    )
+    environment = {name: each for name, each in os.environ.items() if name != "LITELLM_MODE"}
+    # A program in a file would be looked for beside it.
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
+    assert ran.stdout == "None\n"
 
 
 def test_a_model_of_no_provider_is_refused(wire):
@@ -98,4 +138,7 @@ def test_a_model_of_no_provider_is_refused(wire):
 
 
 def test_settings_show_no_key(wire):
-    assert "geheim" not in repr(connect(wire))
+    asked = settings(wire, extra_kwargs={"aws_secret_access_key": "geheim-456"})
+    assert "geheim" not in repr(asked)
+    assert "geheim" not in repr(LiteLlmChat(asked))
+    assert "://" not in repr(LiteLlmChat(LiteLlmSettings(model="openai/some-model")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,12 @@ from ekphory import http_service as http
 from ekphory.errors import MissingExtra, ServiceError
 from ekphory.models.chat import CHAT_SERVICE, ChatCompletions, ChatDialect, ChatSettings
 
-_LOCAL_PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
+_IMPORTED_WITH = {
+    # Else it asks another host for its prices.
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    # Else it takes variables from a file `.env` of the working directory or above.
+    "LITELLM_MODE": "PRODUCTION",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +30,8 @@ class LiteLlmSettings:
             provider's own variable.
         api_base: Another address than the provider's own.
         api_version: The version of an API that has several, as Azure's has.
-        extra_kwargs: What else LiteLLM is told with every request.
+        extra_kwargs: What else LiteLLM is told with every request, such as a provider's own
+            credentials; never shown.
         service: How long and how often it is asked.
     """
 
@@ -32,7 +39,7 @@ class LiteLlmSettings:
     api_key: str | None = field(default=None, repr=False)
     api_base: str | None = None
     api_version: str | None = None
-    extra_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    extra_kwargs: Mapping[str, Any] = field(default_factory=dict, repr=False)
     service: http.ServiceSettings = CHAT_SERVICE
 
 
@@ -64,8 +71,8 @@ class _LiteLlm:
     """Carries a chat completion through LiteLLM."""
 
     def __init__(self, service: http.Service, settings: LiteLlmSettings) -> None:
-        # Else it asks another host for its prices when it is imported.
-        os.environ.setdefault(_LOCAL_PRICES, "True")
+        for name, value in _IMPORTED_WITH.items():
+            os.environ.setdefault(name, value)
         try:
             import litellm
         except ImportError as error:
@@ -78,19 +85,30 @@ class _LiteLlm:
 
     def post(self, body: Mapping[str, Any], /) -> dict[str, Any]:
         """Return the answer's fields."""
-        from openai import OpenAIError
-
         settings = self._settings
         named = {
             name: value
             for name in ("api_key", "api_base", "api_version")
             if (value := getattr(settings, name)) is not None
         }
-        asked = {**settings.extra_kwargs, **body, **named, "drop_params": True}
+        asked = {
+            "timeout": settings.service.timeout,
+            **settings.extra_kwargs,
+            **json.loads(http.as_json(body)),
+            **named,
+            "drop_params": True,
+            "stream": False,
+            # Its own repeats wait for nothing, and need a package that it does not require.
+            "num_retries": 0,
+            "max_retries": 0,
+        }
+        return http.repeat(lambda: self._ask(asked), settings=settings.service)
+
+    def _ask(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        from openai import OpenAIError
+
         try:
-            answer = self._complete(
-                **asked, timeout=settings.service.timeout, num_retries=settings.service.retries
-            )
+            answer = self._complete(**asked)
         except OpenAIError as error:
             raise self._refuse(error) from error
         return dict(answer.model_dump())

@@ -281,6 +281,15 @@ def repeat(
 AuthorizationScheme = Literal["Bearer", "Token"]
 CHECK_ALL = "Check the URL, the model's name and the key."
 _QUOTED = 200
+BUSY = frozenset({408, 429, 500, 502, 503, 504, 529})
+"""Statuses after which the same request may succeed; 529 is Anthropic's for overload."""
+_REMEDIES = {
+    401: "Check the key.",
+    403: "Check the key, and that it may use this model.",
+    404: "Check the URL and the model's name.",
+    413: "Send less at a time.",
+    429: "Ask less often, or raise the limit of the account.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,6 +330,30 @@ class Service:
         """Make an error of `message`."""
         return ServiceError(self.message(problem, remedy))
 
+    def refusal(
+        self,
+        status: int,
+        said: str,
+        *,
+        body: bytes,
+        remedy: str | None = None,
+        retry_after: str | None = None,
+    ) -> ServiceUnavailable | ServiceRefusal:
+        """Make the error of an answer that is no success.
+
+        Args:
+            status: HTTP's.
+            said: What the service said.
+            body: The same as bytes, for whoever reads it.
+            remedy: What to do; None where the status says it.
+            retry_after: The header of that name.
+        """
+        problem = f"answered status {status}: {self.quote(said)}"
+        message = self.message(problem, remedy or _REMEDIES.get(status, CHECK_ALL))
+        if status in BUSY:
+            return ServiceUnavailable(message, retry_after=retry_after, status=status, body=body)
+        return ServiceRefusal(message, status=status, body=body)
+
     def quote(self, text: str) -> str:
         """Quote the start of what the service or the network said, with no secret in it."""
         secrets = find_secrets(self.url) | ({self.api_key} if self.api_key else set())
@@ -358,15 +391,6 @@ class Operation:
 
 _WHOLE_SERVICE = Operation()
 
-BUSY = frozenset({408, 429, 500, 502, 503, 504, 529})
-"""Statuses after which the same request may succeed; 529 is Anthropic's for overload."""
-_REMEDIES = {
-    401: "Check the key.",
-    403: "Check the key, and that it may use this model.",
-    404: "Check the URL and the model's name.",
-    413: "Send less at a time.",
-    429: "Ask less often, or raise the limit of the account.",
-}
 _UNREACHED = "Check the URL, and that the service runs."
 _CONNECTIONS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=4.0)
 """Idle ones are given up before a service does, after five seconds in uvicorn: what is sent at that
@@ -483,14 +507,12 @@ class JsonTransport:
         return bytes(body)
 
     def _refuse(self, response: httpx.Response, body: bytes) -> ServiceError:
-        status = response.status_code
-        said = self._service.quote(body.decode("utf-8", "replace"))
-        problem = f"answered status {status}: {said}"
-        message = self._service.message(problem, _REMEDIES.get(status, CHECK_ALL))
-        if status in BUSY:
-            retry_after = response.headers.get("Retry-After")
-            return ServiceUnavailable(message, retry_after=retry_after, status=status, body=body)
-        return ServiceRefusal(message, status=status, body=body)
+        return self._service.refusal(
+            response.status_code,
+            body.decode("utf-8", "replace"),
+            body=body,
+            retry_after=response.headers.get("Retry-After"),
+        )
 
     def _unavailable(self, problem: str, *, sent: bool = True) -> ServiceUnavailable:
         return ServiceUnavailable(self._service.message(problem, _UNREACHED), sent=sent)

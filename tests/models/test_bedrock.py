@@ -157,11 +157,11 @@ def test_a_wrong_answer_is_told(wire, close_at_end, content, told):
 
 
 def test_a_refusal_is_told_with_what_aws_said_and_without_the_secret(wire):
-    wire.replies = [refuses(403, "AccessDeniedException", f"not with {SECRET}")]
+    wire.replies = [refuses(403, "AccessDeniedException", f"not AKIAEXAMPLE with {SECRET}")]
     with pytest.raises(ServiceRefusal) as refused:
         BedrockEmbedder(settings(TITAN))
     assert refused.value.status == 403
-    assert "AccessDeniedException: not with ***" in str(refused.value)
+    assert "AccessDeniedException: not *** with ***" in str(refused.value)
     assert "(model 'amazon.titan-embed-text-v2:0') answered status 403" in str(refused.value)
     assert len(wire.asked) == 1
 
@@ -286,6 +286,19 @@ def test_no_passages_ask_nothing_of_the_reranker(wire, close_at_end):
     reranker = close_at_end(BedrockReranker(settings(RERANK)))
     assert reranker.score(RerankQuery("q"), []).shape == (0,)
     assert wire.asked == []
+
+
+def test_half_of_a_surrogate_pair_is_sent_as_a_question_mark(wire, close_at_end):
+    half = "half \ud800"
+    close_at_end(BedrockEmbedder(settings(TITAN))).encode([half])
+    close_at_end(BedrockChat(settings(CLAUDE))).complete([ChatMessage("user", half)])
+    reranker = close_at_end(BedrockReranker(settings(RERANK)))
+    reranker.score(RerankQuery(half), [RerankPassage(half)])
+    _, embedded, said, ranked = wire.bodies
+    assert embedded["inputText"] == "half ?"
+    assert said["messages"][0]["content"] == [{"text": "half ?"}]
+    assert ranked["queries"][0]["textQuery"]["text"] == "half ?"
+    assert ranked["sources"][0]["inlineDocumentSource"]["textDocument"]["text"] == "half ?"
 
 
 def test_settings_show_no_credentials():

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 from tests.services.wire import Reply, running_service, says
@@ -11,7 +12,8 @@ from tests.services.wire import Reply, running_service, says
 from ekphory.http_service import ServiceRefusal, ServiceSettings, ServiceUnavailable
 from ekphory.models.chat import ChatMessage, ChatOptions
 
-pytest.importorskip("litellm")
+if find_spec("litellm") is None:
+    pytest.skip("LiteLLM is not installed", allow_module_level=True)
 # Importing LiteLLM takes seconds.
 pytestmark = [
     pytest.mark.slow,
@@ -87,12 +89,13 @@ def test_a_refusal_is_told_without_the_key(wire):
     assert refused.value.status == 401
     assert "(model 'openai/some-model') answered status 401" in str(refused.value)
     assert "geheim" not in str(refused.value)
+    assert str(refused.value).endswith("Check the key.")
 
 
 @pytest.mark.parametrize("retries", [0, 1])
 def test_a_busy_service_is_asked_again_as_often_as_is_wanted_and_then_told_of(wire, retries):
     wire.replies = [refuses(503)] * 9
-    with pytest.raises(ServiceUnavailable):
+    with pytest.raises(ServiceUnavailable, match="answered status 503"):
         connect(wire, retries=retries).complete(QUESTION)
     assert len(wire.asked) == 1 + retries
 
@@ -128,6 +131,24 @@ def test_no_variables_are_taken_from_a_file_of_the_working_directory(tmp_path):
         text=True, check=True,
     )  # fmt: skip
     assert ran.stdout == "None\n"
+
+
+def test_a_service_that_is_not_there_is_told_of():
+    asked = LiteLlmSettings(
+        model="openai/some-model",
+        api_key="k",
+        api_base="http://127.0.0.1:9/v1",
+        service=ServiceSettings(timeout=5.0, retries=0),
+    )
+    with pytest.raises(ServiceUnavailable, match="could not be asked"):
+        LiteLlmChat(asked).complete(QUESTION)
+
+
+def test_a_model_that_takes_no_temperature_is_asked_without_one(wire):
+    told = json.dumps({"error": {"message": "temperature is not supported"}}).encode()
+    wire.replies = [Reply(400, told)]
+    assert connect(wire).complete(QUESTION) == "Grass."
+    assert ["temperature" in body for body in wire.bodies] == [True, False]
 
 
 def test_a_model_of_no_provider_is_refused(wire):

@@ -19,7 +19,12 @@ import numpy as np
 from ekphory import http_service as http
 from ekphory.errors import InvalidInput, MissingExtra, ServiceError
 from ekphory.models import embedder, reranker
-from ekphory.models.chat import ChatCompletions, ChatDialect, ChatSettings
+from ekphory.models.chat import (
+    ChatCompletions,
+    ChatDialect,
+    ChatSettings,
+    name_refused_field,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,17 +134,16 @@ class _Bedrock:
         status = int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 400))
         told = answer.get("Error", {})
         said = self._hide(f"{told.get('Code', '')}: {told.get('Message', '')}")
-        message = self.service.message(
-            f"answered status {status}: {self.service.quote(said)}", _ASK_AWS
-        )
-        if status in http.BUSY:
-            return http.ServiceUnavailable(message, status=status, body=said.encode())
-        return http.ServiceRefusal(message, status=status, body=said.encode())
+        return self.service.refusal(status, said, body=name_refused_field(said), remedy=_ASK_AWS)
 
     def _hide(self, said: str) -> str:
         """Leave the credentials out of what AWS quotes of a request."""
         settings = self._settings
-        for secret in (settings.aws_secret_access_key, settings.aws_session_token):
+        for secret in (
+            settings.aws_access_key_id,
+            settings.aws_secret_access_key,
+            settings.aws_session_token,
+        ):
             said = said.replace(secret, "***") if secret else said
         return said
 
@@ -266,7 +270,7 @@ class BedrockEmbedder:
         with self._bedrock.errors():
             answer = self._bedrock.client.invoke_model(
                 modelId=self._settings.model_id,
-                body=json.dumps(body),
+                body=http.as_json(body),
                 contentType="application/json",
                 accept="application/json",
             )
@@ -319,37 +323,27 @@ class _Converse:
 
     def post(self, body: Mapping[str, Any], /) -> dict[str, Any]:
         """Return the answer, in the form of a chat completion."""
-        said = [(each["role"], {"text": each["content"]}) for each in body["messages"]]
+        sent = json.loads(http.as_json(body))
+        said = [(each["role"], {"text": each["content"]}) for each in sent["messages"]]
         limits = {"maxTokens": body["max_tokens"]}
         if "temperature" in body:
             limits["temperature"] = body["temperature"]
         fields = dict(self._settings.additional_model_request_fields)
-        try:
-            with self._bedrock.errors():
-                answer = self._bedrock.client.converse(
-                    modelId=self._settings.model_id,
-                    system=[text for role, text in said if role == "system"],
-                    messages=[
-                        {"role": role, "content": [text]} for role, text in said if role != "system"
-                    ],
-                    inferenceConfig=limits,
-                    **({"additionalModelRequestFields": fields} if fields else {}),
-                )
-        except http.ServiceRefusal as refusal:
-            raise _name_field(refusal) from refusal
+        with self._bedrock.errors():
+            answer = self._bedrock.client.converse(
+                modelId=self._settings.model_id,
+                system=[text for role, text in said if role == "system"],
+                messages=[
+                    {"role": role, "content": [text]} for role, text in said if role != "system"
+                ],
+                inferenceConfig=limits,
+                **({"additionalModelRequestFields": fields} if fields else {}),
+            )
         return _as_completion(answer)
 
     def close(self) -> None:
         """Close the connections."""
         self._bedrock.close()
-
-
-def _name_field(refusal: http.ServiceRefusal) -> http.ServiceRefusal:
-    """Say as OpenAI's services do which field was refused: some models take no temperature."""
-    if "temperature" not in str(refusal):
-        return refusal
-    body = json.dumps({"error": {"param": "temperature"}}).encode()
-    return http.ServiceRefusal(str(refusal), status=refusal.status, body=body)
 
 
 def _as_completion(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -431,12 +425,14 @@ class BedrockReranker:
             }
             for passage in passages
         ]
+        asked = {
+            "queries": [{"type": "TEXT", "textQuery": {"text": query}}],
+            "sources": sources,
+            "rerankingConfiguration": self._configure(len(passages)),
+        }
         with self._bedrock.errors():
-            pages = self._bedrock.client.get_paginator("rerank").paginate(
-                queries=[{"type": "TEXT", "textQuery": {"text": query}}],
-                sources=sources,
-                rerankingConfiguration=self._configure(len(passages)),
-            )
+            rerank = self._bedrock.client.get_paginator("rerank")
+            pages = rerank.paginate(**json.loads(http.as_json(asked)))
             rows = list(chain.from_iterable(page.get("results", []) for page in pages))
         try:
             return reranker.read_scores_in_order(

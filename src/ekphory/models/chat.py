@@ -177,6 +177,13 @@ def _refused_field(refusal: http_service.ServiceRefusal) -> str | None:
     return field if isinstance(field, str) else None
 
 
+def name_refused_field(said: str) -> bytes:
+    """Return a refusal as OpenAI's services word it: some models take no temperature."""
+    if "temperature" in said:
+        return json.dumps({"error": {"param": "temperature"}}).encode()
+    return said.encode("utf-8", "replace")
+
+
 # Reads what a chat service answered: the text, and the JSON object in it.
 
 _THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)

@@ -10,7 +10,13 @@ from typing import Any
 
 from ekphory import http_service as http
 from ekphory.errors import MissingExtra, ServiceError
-from ekphory.models.chat import CHAT_SERVICE, ChatCompletions, ChatDialect, ChatSettings
+from ekphory.models.chat import (
+    CHAT_SERVICE,
+    ChatCompletions,
+    ChatDialect,
+    ChatSettings,
+    name_refused_field,
+)
 
 _IMPORTED_WITH = {
     # Else it asks another host for its prices.
@@ -18,6 +24,9 @@ _IMPORTED_WITH = {
     # Else it takes variables from a file `.env` of the working directory or above.
     "LITELLM_MODE": "PRODUCTION",
 }
+
+_OF_LITELLM = 500
+"""The status that it gives what failed before there was an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,13 +123,11 @@ class _LiteLlm:
         return dict(answer.model_dump())
 
     def _refuse(self, error: Exception) -> ServiceError:
-        status = getattr(error, "status_code", None)
-        said = self._service.quote(str(error))
-        if isinstance(status, int) and status not in http.BUSY:
-            message = self._service.message(f"answered status {status}: {said}")
-            return http.ServiceRefusal(message, status=status, body=said.encode())
-        message = self._service.message(f"could not be asked: {said}")
-        return http.ServiceUnavailable(message, status=status)
+        status, said = getattr(error, "status_code", None), str(error)
+        if status in (None, _OF_LITELLM):
+            message = self._service.message(f"could not be asked: {self._service.quote(said)}")
+            return http.ServiceUnavailable(message)
+        return self._service.refusal(status, said, body=name_refused_field(said))
 
     def close(self) -> None:
         """LiteLLM keeps its connections itself."""

@@ -1,6 +1,8 @@
 """One reader: arguments before the environment before the file before defaults."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from tests.cases import read_cases
@@ -165,8 +167,16 @@ def test_a_model_that_the_file_names_is_loaded_once_until_the_file_changes(tmp_p
     monkeypatch.setenv("EKPHORY_CONFIG", str(file))
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    first = current_agent_settings()
-    assert current_agent_settings().reranker is first.reranker
+    begin = Barrier(4)
+
+    def read_at_once(_):
+        begin.wait()
+        return current_agent_settings()
+
+    with ThreadPoolExecutor(4) as threads:
+        read = list(threads.map(read_at_once, range(4)))
+    assert len({id(each.reranker) for each in read}) == 1
+    assert current_agent_settings().reranker is read[0].reranker
     file.write_text(FILE.replace("_seconds: 60", "_seconds: 600"), encoding="utf-8")
     assert current_agent_settings().agent_session_timeout_seconds == 600
     monkeypatch.setenv("CLAUDE_KEY", "ak-other")

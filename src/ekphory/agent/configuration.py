@@ -25,6 +25,7 @@ from ekphory.memmachine_config import (
     reranker,
     text,
 )
+from ekphory.threads import ForkSafeLock
 
 SECTION = "retrieval_agent"
 _DEFAULTS = {field.name: field.default for field in fields(AgentSettings)}
@@ -69,9 +70,13 @@ def current_agent_settings() -> AgentSettings:
     if file is None or not file.is_file():
         return read_agent_settings()
     state = file.stat()
-    return _read_once(
-        file.resolve(), state.st_mtime_ns, state.st_size, frozenset(os.environ.items())
-    )
+    environment = frozenset(os.environ.items())
+    with _reading:
+        return _read_once(file.resolve(), state.st_mtime_ns, state.st_size, environment)
+
+
+_reading = ForkSafeLock()
+"""Lets threads wait for a model that another one loads."""
 
 
 @lru_cache(maxsize=4)

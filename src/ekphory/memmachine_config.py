@@ -137,6 +137,27 @@ def expand_variable(
     return given
 
 
+def _expand_all(value: object, *, place: str, environment: Environment) -> object:
+    """Put variables in place in all that a value holds; see `expand_variable`."""
+    if isinstance(value, Mapping):
+        return {
+            key: _expand_all(each, place=f"{place}.{key}", environment=environment)
+            for key, each in value.items()
+        }
+    if isinstance(value, list):
+        return [_expand_all(each, place=place, environment=environment) for each in value]
+    return expand_variable(value, place=place, environment=environment)
+
+
+def names_variable(value: object) -> bool:
+    """Return whether a value, or something that it holds, would be read as a variable."""
+    if isinstance(value, Mapping):
+        return any(map(names_variable, value.values()))
+    if isinstance(value, list):
+        return any(map(names_variable, value))
+    return isinstance(value, str) and value.strip().startswith("$")
+
+
 def text(value: object, *, place: str) -> str:
     """Return a text.
 
@@ -426,8 +447,10 @@ class _Configured:
         return [text(each, place=f"{self.place}.{name}") for each in found]
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """Return a mapping that may be left out."""
-        return mapping(self.config.get(name), place=f"{self.place}.{name}")
+        """Return a mapping that may be left out, with variables in place at any depth."""
+        place = f"{self.place}.{name}"
+        found = _expand_all(self.config.get(name), place=place, environment=self.environment)
+        return mapping(found, place=place)
 
     def bedrock(self) -> BedrockSettings:
         """Return what a model of Amazon Bedrock is asked by."""

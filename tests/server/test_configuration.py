@@ -13,8 +13,9 @@ from tests.server.running import models, running_server
 from tests.services.wire import Reply, running_service
 
 from ekphory.config import Settings, read_settings
-from ekphory.errors import InvalidInput
+from ekphory.errors import InvalidInput, ServiceError
 from ekphory.memory import Memory
+from ekphory.models.chat import ChatMessage
 from ekphory.models.loading import load_configured_embedder
 from ekphory.models.services import HttpEmbedder, HttpSettings
 from ekphory.service.configuration import read_configuration, read_places
@@ -429,6 +430,9 @@ def test_a_file_names_models_of_amazon_bedrock(tmp_path, monkeypatch):
         file = tmp_path / "cfg.yml"
         file.write_text(OF_BEDROCK)
         models, _, _ = read_configuration(Settings(store="unused", config=str(file)))
+        with pytest.raises(ServiceError, match="empty answer"):
+            models.chat.complete([ChatMessage("user", "hello")])
+    assert service.bodies[-1]["additionalModelRequestFields"] == {"tags": [{"secret": "geheim"}]}
     assert models.embedder.identity.name == "amazon.titan-embed-text-v2:0"
     assert models.chat.name == "openai.gpt-oss-20b-1:0"
     assert models.reranker.name == "bedrock:amazon.rerank-v1:0"
@@ -455,7 +459,10 @@ resources:
   language_models:
     gpt:
       provider: amazon-bedrock
-      config: {<<: *aws, model_id: "openai.gpt-oss-20b-1:0"}
+      config:
+        <<: *aws
+        model_id: openai.gpt-oss-20b-1:0
+        additional_model_request_fields: {tags: [{secret: $THE_SECRET}]}
   rerankers:
     order:
       provider: amazon-bedrock

@@ -415,9 +415,7 @@ class Configuration:
         self._check_can_change((kind, "name"), name)
         if not _NAME.fullmatch(name):
             raise InvalidInput("name", name, "must be letters, digits and ' .:@/-'", "Shorten it")
-        if any(
-            isinstance(value, str) and value.strip().startswith("$") for value in config.values()
-        ):
+        if memmachine_config.names_variable(config):
             # Whoever may set this must not read the server's environment by it.
             problem = "must not name variables: they are read from the file alone"
             raise InvalidInput("config", name, problem, "Send the value itself")

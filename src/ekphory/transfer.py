@@ -22,7 +22,7 @@ from functools import partial
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any, get_args
+from typing import IO, Any, TypeVar, get_args
 
 import numpy as np
 
@@ -116,6 +116,7 @@ def _sum_of(body: bytes) -> str:
 _MEMORIES_READ = 256
 _ATTEMPTS = 10
 """How often something is read from the beginning where its state is purged meanwhile."""
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,12 +163,21 @@ def export_to_file(
 
 def export_anew(export: Callable[[IO[bytes]], ExportReport], stream: IO[bytes]) -> ExportReport:
     """Write an export to a stream that holds nothing else, anew where its state is purged."""
-    for _ in range(_ATTEMPTS - 1):
-        with suppress(StateGone):
-            return export(stream)
+
+    def begin() -> ExportReport:
         stream.seek(0)
         stream.truncate()
-    return export(stream)
+        return export(stream)
+
+    return _read_anew(begin)
+
+
+def _read_anew(read: Callable[[], Read]) -> Read:
+    """Read something, from the beginning again where its state is purged meanwhile."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(StateGone):
+            return read()
+    return read()
 
 
 def fill_file(target: Path, fill: Callable[[IO[bytes]], ExportReport]) -> ExportReport:
@@ -206,10 +216,7 @@ def read_exported(engine: Engine, scope: Scope, memory_id: str) -> dict[str, Any
         raise InvalidInput("id", memory_id, "is an earlier version", remedy)
     named = (Comparison(Field(name), "eq", record.id) for name in ("id", "superseded_by"))
     where = And((owned_like(record), Or(tuple(named))))
-    for _ in range(_ATTEMPTS - 1):
-        with suppress(StateGone):
-            return _read_whole(engine, where, memory_id)
-    return _read_whole(engine, where, memory_id)
+    return _read_anew(partial(_read_whole, engine, where, memory_id))
 
 
 def _read_whole(engine: Engine, where: Filter, memory_id: str) -> dict[str, Any]:

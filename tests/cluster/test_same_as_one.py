@@ -1,5 +1,7 @@
 """The front of a cluster answers whatever one server answers, to the same keys."""
 
+import json
+
 import pytest
 from tests.cluster.front import running_cluster
 from tests.server.running import models, running_server
@@ -216,6 +218,7 @@ def test_records_that_name_their_projects_go_into_their_shards(connect):
         {"id": "c", "text": "", "org": "new", "project": "p1"},
         {"id": "d", "text": "of new too", "org": "new", "project": "p1"},
         {"id": "e", "text": "nowhere", "org": " "},
+        {"id": ["f"], "text": "an id that is none"},
     ]
     memory = connect()
     report = memory.add_many(records)
@@ -223,6 +226,7 @@ def test_records_that_name_their_projects_go_into_their_shards(connect):
     assert [(each.index, each.id, each.field) for each in report.failed] == [
         (2, "c", "text"),
         (4, "e", "org"),
+        (5, None, "id"),
     ]
     assert {each.id: (each.org, each.project) for each in connect(org="new").list()} == {
         "a": ("new", "p0"),
@@ -232,6 +236,27 @@ def test_records_that_name_their_projects_go_into_their_shards(connect):
     assert memory.forget(filter="text CONTAINS 'of '") == 3
     bound = connect(bound={"org": "new"})
     assert [each.field for each in bound.add_many([{"text": "x", "org": "acme"}]).failed] == ["org"]
+
+
+def test_exported_records_of_several_projects_come_back_with_their_ids_in_their_order(
+    connect, tmp_path
+):
+    memory, file = connect(), tmp_path / "moved.jsonl"
+    ids = {"w": "p0", "x": "p1", "y": "p0", "z": "p1"}
+    memory.add_many(
+        [{"id": each, "text": f"to be moved: {each}", "org": "moved", "project": project}
+         for each, project in ids.items()]
+    )  # fmt: skip
+    connect(bound={"org": "moved"}).export(file)
+    lines = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    exported = {each["id"]: each for each in lines if "id" in each}
+    memory.forget(filter="text CONTAINS 'moved'")
+    records = [
+        {name: value for name, value in exported[each].items() if name != "sum"} for each in ids
+    ]
+    assert memory.add_exported(records).ids == ("w", "x", "y", "z")
+    assert memory.add_exported(records).ids == ()
+    assert memory.forget(filter="text CONTAINS 'moved'") == 4
 
 
 def test_a_handle_that_names_a_project_alone_writes_to_the_default_organisation(connect):

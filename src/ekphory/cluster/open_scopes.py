@@ -157,6 +157,8 @@ class OpenCall:
             ]
             joined = {name: joined[name] + report[name] for name in joined}
         joined["failed"].sort(key=lambda each: each["index"])
+        order = {str(_mapping(record).get("id")): place for place, record in enumerate(given)}
+        joined["ids"].sort(key=lambda each: order.get(each, len(given)))
         return _returned(joined)
 
     def _own_names(self, record: object) -> tuple[tuple[str, str], ...]:

@@ -211,11 +211,11 @@ class Features:
             place: The project.
             text: The question.
             limit: How many features.
-            hops: Those that the agent resolved among episodes: what they looked for is looked for
-                here too, and what is found counts as much as the hop is sure.
             condition: In the filter grammar; a feature's own parts are `m.category`, `m.tag` and
                 `m.feature_name`. Blank for none.
             set_metadata: What the sets are about; None for all that a project sees by itself.
+            hops: Those that the agent resolved among episodes: what they looked for is looked for
+                here too, and what is found counts as much as the hop is sure.
         """
         queries = {hop.query: hop.confidence for hop in hops} | {text: 1.0}
         results: list[SearchResult] = []

@@ -74,11 +74,13 @@ def find_project(folder: Path, *, seconds: float = _GIT_SECONDS) -> str:
 def _find_main_worktree(root: Path) -> Path:
     """Return the folder that a worktree was made from (gitrepository-layout), or the folder."""
     file = root / ".git"
-    if not file.is_file():
-        return root
-    named = root / file.read_text("utf-8", "replace").removeprefix("gitdir:").strip()
+    try:
+        said = file.read_text("utf-8", "replace") if file.is_file() else ""
+    except OSError:
+        return root  # who may not read it is told by git
+    named = root / said.removeprefix("gitdir:").strip()
     # REPOSITORY/.git/worktrees/NAME
-    is_worktree = len(named.parts) > 3 and named.parts[-3:-1] == (".git", "worktrees")
+    is_worktree = named.parts[-3:-1] == (".git", "worktrees")
     return named.parents[2].resolve() if is_worktree else root
 
 

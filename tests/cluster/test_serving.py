@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import httpx
@@ -99,6 +100,26 @@ def test_a_project_outlives_the_replica_that_made_it(shards, replicas, ask, tmp_
     [(status, found)] = asyncio.run(sent)
     anew.close()
     assert (status, found["description"]) == (200, "kept")
+
+
+def test_services_over_earlier_states_of_a_catalog_do_not_pile_up(
+    shards, replicas, close_at_end, tmp_path, monkeypatch
+):
+    held = tmp_path / "held"
+    held.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(held))
+    beside = close_at_end(Replicas(shards))
+    names = [name for name in map("p{}".format, range(40)) if shards.find("acme", name) == 0][:4]
+    options = ServerOptions(store=shards.root, catalog=tmp_path / "keys.sqlite3")
+    writes, reads = (
+        Front(shards, each.ask, errors=()).application(options) for each in (replicas, beside)
+    )
+    for name in names:
+        project = {"org_id": "acme", "project_id": name}
+        assert asyncio.run(send(writes, [("/api/v2/projects", project)]))[0][0] == 201
+        assert asyncio.run(send(reads, [("/api/v2/projects/get", project)]))[0][0] == 200
+    # One of who writes, and one of who reads.
+    assert len(list(held.glob("ekphory-*"))) == 2
 
 
 def test_a_catalog_that_another_process_has_changed_is_not_overwritten(shards, tmp_path):

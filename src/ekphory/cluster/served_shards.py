@@ -200,6 +200,23 @@ class ShardCatalog:
         return f"{self._folder}/{number:012}"
 
 
+@dataclass(slots=True)
+class _State:
+    """A service over one state of the shard's catalog.
+
+    Attributes:
+        catalog: The catalog, as it was when the service was made and as the service has changed it.
+        app: Answers requests by the service.
+        opened: Closes the service.
+        answering: How many requests it is answering.
+    """
+
+    catalog: ShardCatalog
+    app: FastAPI
+    opened: ExitStack
+    answering: int = 0
+
+
 class ServedShard:
     """One open shard, which answers requests until it is closed."""
 
@@ -208,24 +225,32 @@ class ServedShard:
         self._shards, self._shard, self._models = shards, shard, models
         self._objects = Objects(shards.root)
         self._opened = ExitStack()
+        self._older: list[_State] = []
         self._lease = shards.lease(shard)
         held = hold_shard(shards, shard, models.embedder, lease=self._lease)
         self._engine = self._opened.enter_context(held)
         self._loading = asyncio.Lock()
         self._told: Counter[str] = Counter()
         self._lease.events["opened"] = 1
-        self._load()
+        self._state = self._load()
 
     async def answer(self, request: ForwardedRequest) -> tuple[Answer, Events]:
         """Answer one request, and tell what became of the shard."""
         async with self._loading:
             # Nobody else can have written while this process is the sole writer.
-            if not self._lease.is_sole():
-                await asyncio.to_thread(self._load_if_older)
+            if not self._lease.is_sole() and not await asyncio.to_thread(self._is_newest):
+                self._older.append(self._state)
+                self._state = await asyncio.to_thread(self._load)
+            state = self._state
+            state.answering += 1
         name, org, project, rights = request.caller
         bound = (name, org, project, rights)
         caller = ShardCaller(*bound, self._shards, self._shard, request.reach)
-        answer = await _call(self._app, request, caller)
+        try:
+            answer = await _call(state.app, request, caller)
+        finally:
+            state.answering -= 1
+            await self._close_older()
         events = Counter(self._lease.events)
         since, self._told = events - self._told, events
         return answer, since
@@ -237,33 +262,44 @@ class ServedShard:
     __del__ = close
     """Ray calls it when it takes the shard from this replica."""
 
-    def _load_if_older(self) -> None:
-        if not self._catalog.is_newest():
-            self._load()
+    def _is_newest(self) -> bool:
+        return self._state.catalog.is_newest()
 
-    def _load(self) -> None:
-        """Open the newest catalog, and a service over it; an earlier one may still be answering."""
-        folder = Path(self._opened.enter_context(tempfile.TemporaryDirectory(prefix="ekphory-")))
+    async def _close_older(self) -> None:
+        """Close the services over earlier states that answer nothing any more."""
+        done = [each for each in self._older if not each.answering]
+        self._older = [each for each in self._older if each.answering]
+        for each in done:
+            await asyncio.to_thread(each.opened.close)
+
+    def _load(self) -> _State:
+        """Open the newest catalog, and a service over it."""
+        opened = ExitStack()
+        # Closed with the shard, where nothing has closed it before.
+        self._opened.callback(opened.close)
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="ekphory-")))
         name = self._shards.catalog(self._shard)
-        self._catalog = ShardCatalog(self._objects, name, folder / "catalog.sqlite3")
+        catalog = ShardCatalog(self._objects, name, folder / "catalog.sqlite3")
+
+        def publish(content: bytes) -> None:
+            # By the shard's writer, and as the state after the one that was read: where another
+            # process has published one since, this is refused.
+            self._engine.writer.submit(lambda: catalog.publish(content)).result()
+
         service = MemoryService(
             self._engine.uri,
             models=self._models,
-            catalog=self._catalog.path,
+            catalog=catalog.path,
             extraction=_LEARNING_NOTHING,
             part=ClusterPart(
-                publish=self._publish,
+                publish=publish,
                 trace_prefix=f"{self._shard:0{_TRACE_DIGITS}x}",
                 remedies=_REMEDIES,
             ),
         )
-        self._opened.callback(service.close)
-        self._app: FastAPI = create_app(service, ServerOptions(store=self._engine.uri), layers=[])
-
-    def _publish(self, content: bytes) -> None:
-        """Write the catalog's next state as the shard's writer."""
-        catalog = self._catalog
-        self._engine.writer.submit(lambda: catalog.publish(content)).result()
+        opened.callback(service.close)
+        app = create_app(service, ServerOptions(store=self._engine.uri), layers=[])
+        return _State(catalog, app, opened)
 
 
 class ServedWhole:

@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import pickle
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
@@ -52,6 +53,8 @@ CHUNK = 512
 _LINES, _ROWS = (".jsonl", ".ndjson"), (".parquet",)
 _PROCESSORS_A_WRITER = 4
 _MOST_WRITERS = 16
+_WRITTEN_AT_ONCE = 16
+"""So many shards of one writer."""
 _ATTEMPTS = 5
 """So often a write is tried while another process has the shard's lease."""
 
@@ -215,7 +218,10 @@ def load_chosen_embedder() -> EmbeddingModel:
 
 
 class ShardWriter:
-    """Writes the shards that it is asked for, and keeps each open."""
+    """Writes the shards that it is asked for, and keeps each open. Safe for several threads.
+
+    A commit waits for the object storage most of its time, so several shards are written at once.
+    """
 
     def __init__(self, root: str) -> None:
         """Open the store."""
@@ -225,6 +231,7 @@ class ShardWriter:
         self._shards = open_shards(root, self._embedder)
         self._opened = ExitStack()
         self._engines: dict[int, Engine] = {}
+        self._opening = [threading.Lock() for _ in range(self._shards.count)]
 
     def find_absent(self, shard: int, drafts: list[write.Draft]) -> list[write.Draft]:
         """Return those that are not stored yet, each once."""
@@ -247,9 +254,10 @@ class ShardWriter:
         self._opened.close()
 
     def _engine(self, shard: int) -> Engine:
-        if shard not in self._engines:
-            held = hold_shard(self._shards, shard, self._embedder)
-            self._engines[shard] = self._opened.enter_context(held)
+        with self._opening[shard]:
+            if shard not in self._engines:
+                held = hold_shard(self._shards, shard, self._embedder)
+                self._engines[shard] = self._opened.enter_context(held)
         return self._engines[shard]
 
 
@@ -377,7 +385,8 @@ def _outcomes(
     context.target_max_block_size = 1
     logging.getLogger("ray.data").setLevel("ERROR")
     cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
-    actor = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(ShardWriter)
+    options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
+    actor = ray.remote(**options, max_concurrency=_WRITTEN_AT_ONCE)(ShardWriter)
     count = min(shards.count, _MOST_WRITERS, -(-cpus // _PROCESSORS_A_WRITER))
     writers = [actor.remote(shards.root) for _ in range(count)]
     folder, names = files

@@ -147,6 +147,8 @@ def test_credentials_are_read_as_awss_own_tools_read_them(wire, close_at_end, mo
         ('{"embeddings": [["a"]]}', "holds no numbers"),
         ('{"embeddings": [[0, 0]]}', "zero or not finite"),
         ('{"embeddings": [[1, 0]]}', "gave vectors of length 2, before 3"),
+        ('{"embeddings": [[[1, 0, 0]]]}', "gave embeddings of shape"),
+        ('{"embeddings": [[1e300, 1, 1]]}', "zero or not finite"),
     ],
 )
 def test_a_wrong_answer_is_told(wire, close_at_end, content, told):

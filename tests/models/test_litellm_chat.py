@@ -11,6 +11,7 @@ from tests.services.wire import Reply, running_service, says
 
 from ekphory.http_service import ServiceRefusal, ServiceSettings, ServiceUnavailable
 from ekphory.models.chat import ChatMessage, ChatOptions
+from ekphory.models.litellm_chat import LiteLlmChat, LiteLlmSettings
 
 if find_spec("litellm") is None:
     pytest.skip("LiteLLM is not installed", allow_module_level=True)
@@ -20,8 +21,6 @@ pytestmark = [
     # LiteLLM's own, of Pydantic's classes.
     pytest.mark.filterwarnings("ignore:.*`ReadOnly` qualifier:UserWarning"),
 ]
-
-from ekphory.models.litellm_chat import LiteLlmChat, LiteLlmSettings  # noqa: E402
 
 QUESTION = [ChatMessage("system", "Be short."), ChatMessage("user", "What is green?")]
 

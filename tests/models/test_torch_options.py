@@ -13,6 +13,10 @@ from ekphory.models import Embedder, Reranker, TorchOptions
 from ekphory.models.loading import load_configured_embedder, load_embedder, load_local_reranker
 
 LONGER = [*TEXTS, "the cat ran to its big red house by the sea", "a mat"]
+RERANKERS = pytest.mark.parametrize(
+    ("write", "runtime"),
+    [(write_cross_encoder, "sentence-transformers"), (write_yes_no_model, "transformers")],
+)
 DOCUMENTS = ["The capital of China is Beijing.", "Gravity attracts.", "x" * 300, "Tea"]
 
 
@@ -46,10 +50,7 @@ def test_weights_are_held_in_the_type_that_is_named(directory):
 
 @pytest.mark.torch
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("write", "runtime"),
-    [(write_cross_encoder, "sentence-transformers"), (write_yes_no_model, "transformers")],
-)
+@RERANKERS
 def test_rerankers_take_options_and_score_as_before(write, runtime, tmp_path):
     directory = write_first(tmp_path, write, partial(load_local_reranker, runtime=runtime))
     wanted = Reranker.from_pretrained(directory).raw_scores("capital of China", DOCUMENTS)
@@ -63,10 +64,7 @@ def test_rerankers_take_options_and_score_as_before(write, runtime, tmp_path):
 
 @pytest.mark.torch
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("write", "runtime"),
-    [(write_cross_encoder, "sentence-transformers"), (write_yes_no_model, "transformers")],
-)
+@RERANKERS
 def test_either_attention_gives_the_same_scores(write, runtime, tmp_path):
     directory = write_first(tmp_path, write, partial(load_local_reranker, runtime=runtime))
 

@@ -18,12 +18,12 @@ from ekphory.agent.llm_dialogue import (
     RawOutput,
     ToolAnswer,
     ToolCall,
-    as_carried,
     translate_errors,
     zip_skill,
 )
 from ekphory.agent.provider import NAME, AgentSettings
 from ekphory.errors import MissingExtra
+from ekphory.models.embedder import replace_lone_surrogates
 
 if TYPE_CHECKING:
     from anthropic.types import Message
@@ -174,9 +174,9 @@ def _read_response(response: Response) -> ModelTurn:
         refusal = f"cut off: {response.incomplete_details.reason}"
     usage = response.usage
     return ModelTurn(
-        text=as_carried("\n".join(texts)),
+        text=replace_lone_surrogates("\n".join(texts)),
         calls=tuple(calls),
-        refusal=None if refusal is None else as_carried(refusal),
+        refusal=None if refusal is None else replace_lone_surrogates(refusal),
         input_tokens=_read_count(usage.input_tokens) if usage else 0,
         output_tokens=_read_count(usage.output_tokens) if usage else 0,
     )
@@ -317,7 +317,7 @@ def _read_message(message: Message) -> ModelTurn:
         if block.type == "tool_use"
     )
     return ModelTurn(
-        text=as_carried("\n".join(texts)),
+        text=replace_lone_surrogates("\n".join(texts)),
         calls=calls,
         refusal=_ENDINGS.get(message.stop_reason or ""),
         input_tokens=_read_count(message.usage.input_tokens),

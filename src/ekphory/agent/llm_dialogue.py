@@ -20,6 +20,7 @@ from ekphory.agent.provider import NAME, QueryRefused, SearchTool, SessionFault
 from ekphory.agent_trace import TOP_LEVEL
 from ekphory.errors import EkphoryError, InvalidInput, MissingExtra
 from ekphory.http_service import BUSY
+from ekphory.models.embedder import replace_lone_surrogates
 from ekphory.prompting.block import BlockSettings, prompt_block
 
 
@@ -193,11 +194,6 @@ class ModelTurn:
     output_tokens: int = 0
 
 
-def as_carried(text: str) -> str:
-    """Return a text as UTF-8 carries it: what a model writes may hold half of a surrogate pair."""
-    return text.encode("utf-8", "replace").decode()
-
-
 class ModelFault(EkphoryError):
     """The service did not give a message.
 
@@ -210,7 +206,7 @@ class ModelFault(EkphoryError):
     def __init__(
         self, problem: str, *, may_pass: bool = False, retry_after: str | None = None
     ) -> None:
-        self.problem = as_carried(problem)
+        self.problem = replace_lone_surrogates(problem)
         self.may_pass = may_pass
         self.retry_after = retry_after
         super().__init__(self.problem)
@@ -322,7 +318,7 @@ class ToolCalls:
 
     def _search(self, query: str) -> str:
         try:
-            hits = self.tool(as_carried(query), actor=TOP_LEVEL)
+            hits = self.tool(replace_lone_surrogates(query), actor=TOP_LEVEL)
         except QueryRefused as refusal:
             return f"Refused: {refusal}."
         settings = BlockSettings(max_tokens=self.most_characters // _CHARACTERS_PER_TOKEN)

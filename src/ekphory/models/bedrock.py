@@ -236,14 +236,14 @@ class BedrockEmbedder:
             with ThreadPoolExecutor(_TITAN_THREADS) as threads:
                 rows = list(threads.map(self._ask_titan, texts))
         try:
-            vectors = np.array(rows, dtype=np.float64).reshape(len(texts), -1)
+            vectors = np.array(rows, dtype=np.float64)
         except (TypeError, ValueError) as error:
             problem = "gave vectors of several lengths, or what holds no numbers"
             raise self._bedrock.service.error(problem) from error
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        if not np.isfinite(lengths).all() or (lengths == 0).any():
-            raise self._bedrock.service.error("gave an embedding that is zero or not finite")
-        return np.asarray(vectors / lengths, dtype=np.float32)
+        try:
+            return embedder.as_unit_rows(vectors)
+        except ValueError as error:
+            raise self._bedrock.service.error(str(error)) from error
 
     def _ask_titan(self, text: str) -> Any:  # noqa: ANN401  whatever JSON holds
         return self._find_rows(self._invoke({"inputText": text}), "embedding")

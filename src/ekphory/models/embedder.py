@@ -119,6 +119,21 @@ def replace_lone_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def as_unit_rows(vectors: NDArray[np.float64]) -> FloatMatrix:
+    """Return the vectors that a service gave with length 1, shape (texts, dimension).
+
+    Raises:
+        ValueError: They have another shape, or one is zero or not finite.
+    """
+    if vectors.ndim != 2 or vectors.shape[1] == 0:
+        raise ValueError(f"gave embeddings of shape {vectors.shape}")
+    with np.errstate(over="ignore"):
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all() or (lengths == 0).any():
+        raise ValueError("gave an embedding that is zero or not finite")
+    return np.asarray(vectors / lengths, dtype=np.float32)
+
+
 def check_finite(values: FloatMatrix, *, model: str) -> None:
     """Check the numbers that a model gave.
 

@@ -133,13 +133,10 @@ class HttpEmbedder:
         if numbers != list(range(len(texts))):
             problem = f"was sent {len(texts)} texts and gave {len(numbers)} embeddings"
             raise self._service.error(problem)
-        if vectors.ndim != 2 or vectors.shape[1] == 0:
-            raise self._service.error(f"gave embeddings of shape {vectors.shape}")
-        with np.errstate(over="ignore"):
-            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        if not np.isfinite(lengths).all() or (lengths == 0).any():
-            raise self._service.error("gave an embedding that is zero or not finite")
-        return np.asarray(vectors / lengths, dtype=np.float32)
+        try:
+            return embedder.as_unit_rows(vectors)
+        except ValueError as error:
+            raise self._service.error(str(error)) from error
 
 
 # A reranking model behind a URL: what differs between the protocols that services speak.

@@ -144,6 +144,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--memories", type=int, default=20_000)
     parser.add_argument("--projects", type=int, default=40)
     asked = parser.parse_args(arguments)
+    if min(asked.memories, asked.projects) < 1:
+        parser.error("--memories and --projects must be 1 or more")
     with tempfile.TemporaryDirectory(prefix="ekphory-bulk-") as folder:
         found = measure_bulk(Path(folder), memories=asked.memories, projects=asked.projects)
     print(json.dumps(found, indent=2))

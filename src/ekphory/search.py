@@ -425,6 +425,7 @@ def _resources(
         openings=openings,
         reranker=models.reranker,
         chat=models.chat,
+        known_scores=models.known_scores,
     )
 
 

@@ -18,6 +18,7 @@ from ekphory.agent.local_provider import LocalProvider
 from ekphory.agent.provider import Budget, SearchTool
 from ekphory.agent_trace import EventLog, HopResolved
 from ekphory.models.reranker import TINY_RERANKER, bundled_reranker
+from ekphory.testing import OverlapReranker
 
 CASES = read_cases(__file__)
 CHAIN = ChainWeights({"intercept": -3.0, "place": -0.3, "meaning": 1.0, "shared": 8.0, "open": 2.0})
@@ -103,6 +104,27 @@ def test_a_question_is_searched_once_where_nothing_reads_more_of_it(village):
     tool = SearchTool(search, Budget(most_calls=10, seconds=60), log)
     LocalProvider(reranker=reranker, weights=WEIGHTS).run(ROOF, tool, log)
     assert searched.count(ROOF) == 1
+
+
+class Counting(OverlapReranker):
+    """Remembers what it was asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def score(self, query, passages):
+        self.asked += [(query.text, passage.text) for passage in passages]
+        return super().score(query, passages)
+
+
+def test_a_session_has_no_candidate_scored_twice_for_its_question(open_memory):
+    reranker = Counting()
+    memory = open_memory(reranker=reranker)
+    memory.add_many([{"text": f"Joop Mulder fixed roof {number}"} for number in range(12)])
+    found = memory.search("Which roof did Joop Mulder fix?", agent_mode=True, k=3)
+    assert len(found) == 3
+    assert len(reranker.asked) == len(set(reranker.asked)) > 0
 
 
 def test_without_calls_left_the_evidence_is_weighed_by_what_was_found(village):

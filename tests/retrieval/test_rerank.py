@@ -175,3 +175,15 @@ def test_as_many_are_read_as_the_first_batch_lets_hope():
     scores = read(reranker, "dog", ["dog"] * 50, seconds=0.18)
     assert 1 <= np.isfinite(scores).sum() <= 4
     assert np.isfinite(scores[: len(reranker.batches)]).all()
+
+
+def test_what_was_scored_before_is_not_scored_again():
+    reranker, known = Slow(batch_size=2), {}
+    query, passages = RerankQuery("dog"), [RerankPassage("dog"), RerankPassage("cat")]
+    score_relevance(reranker, query, passages, seconds=None, known=known)
+    more = [RerankPassage("hen"), *passages]
+    found = score_relevance(reranker, query, more, seconds=30, known=known)
+    assert found.tolist() == [0.0, 1.0, 0.0]
+    assert reranker.batches == [["dog", "cat"], ["hen"]]
+    score_relevance(reranker, RerankQuery("cat"), passages, seconds=None, known=known)
+    assert reranker.batches[2:] == [["dog", "cat"]]

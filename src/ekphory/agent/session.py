@@ -224,6 +224,8 @@ def agent_search(searches: Searches, given: AgentOptions | None) -> SearchResult
         provider = ModelProvider(settings)
         # Of the few that a model is shown the best must come first.
         searches.hop_models, searches.depth = searches.models, SHOWN_HITS
+    # Its own question is looked up two or three times, and reads the same first candidates.
+    searches.models = replace(searches.models, known_scores={})
     question = searches.question
     log = agent_trace.EventLog(options.on_event)
     budget = Budget(

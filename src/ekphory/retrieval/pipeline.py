@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from datetime import tzinfo
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ekphory.errors import InvalidInput
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
-from ekphory.models.reranker import RerankingModel
+from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery
 from ekphory.retrieval.gate import GateDecision
 from ekphory.retrieval.snapshot import ScopeSnapshot
 from ekphory.spans import TraceSpan
@@ -105,6 +105,10 @@ class RememberedRecords:
         return {key: self._known[key] for key in keys if key in self._known}
 
 
+KnownScores = MutableMapping[tuple[str, RerankQuery, RerankPassage], float]
+"""What a reranker, by its name, said of a passage for a query."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionalModels:
     """Models that a search can do without.
@@ -112,10 +116,12 @@ class OptionalModels:
     Attributes:
         reranker: Reads a query together with each passage; None where there is none.
         chat: A language model; None where there is none.
+        known_scores: Where searches that ask the same keep what rerankers said; None for nowhere.
     """
 
     reranker: RerankingModel | None = None
     chat: Chat | None = None
+    known_scores: KnownScores | None = None
 
 
 NO_OPTIONAL_MODELS = OptionalModels()
@@ -130,7 +136,7 @@ class SearchResources:
         records: Reads the memories of candidates; only keys of the snapshot may be asked for.
         children: Reads the parts of documents.
         openings: Finds the first passages of linked notes, by the end of their path in lower case.
-        reranker, chat: As in `OptionalModels`.
+        reranker, chat, known_scores: As in `OptionalModels`.
     """
 
     embedder: EmbeddingModel
@@ -139,6 +145,7 @@ class SearchResources:
     openings: OpeningReader
     reranker: RerankingModel | None = None
     chat: Chat | None = None
+    known_scores: KnownScores | None = None
 
 
 # What travels through a pipeline: the request, what is searched, and the candidates so far.

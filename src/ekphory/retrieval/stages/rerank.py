@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
@@ -30,6 +30,7 @@ from ekphory.retrieval.fusion import Blend, Float64Array, is_undecided, lift_odd
 from ekphory.retrieval.lexical import long_share
 from ekphory.retrieval.pipeline import (
     Candidates,
+    KnownScores,
     Pipeline,
     SearchRequest,
     SearchState,
@@ -162,6 +163,7 @@ def score_relevance(
     passages: Sequence[RerankPassage],
     *,
     seconds: float | None,
+    known: KnownScores | None = None,
 ) -> Float64Array:
     """Score passages in [0, 1], NaN for those that the time did not suffice for.
 
@@ -173,27 +175,42 @@ def score_relevance(
         query: What is asked.
         passages: The likeliest first: they come before the others.
         seconds: Time to spend; None for as long as it takes.
+        known: What was scored before, which is not scored again; gets the other scores.
 
     Raises:
         ModelError: The reranker gave something else than one number in [0, 1] for each passage.
         ServiceError: It is a service, and failed.
     """
-    scores = np.full(len(passages), np.nan)
+    known = {} if known is None else known
+    keys = [(reranker.name, query, passage) for passage in passages]
+    scores = np.array([known.get(key, np.nan) for key in keys])
+    unread = np.flatnonzero(np.isnan(scores)).tolist()
+    for batch in _batches_in_time(reranker, passages, unread, seconds=seconds):
+        scores[batch] = _score(reranker, query, [passages[place] for place in batch])
+        known.update((keys[place], float(scores[place])) for place in batch)
+    return scores
+
+
+def _batches_in_time(
+    reranker: RerankingModel,
+    passages: Sequence[RerankPassage],
+    places: Sequence[int],
+    *,
+    seconds: float | None,
+) -> Iterator[list[int]]:
+    """Yield batches to score, until the time is spent between the one and the next."""
     started = time.perf_counter()
     size = max(1, reranker.batch_size)
-    first = size if seconds is not None else len(passages)
-    for batch in _batches(passages, range(min(first, len(passages))), size):
-        scores[batch] = _score(reranker, query, [passages[place] for place in batch])
+    first = size if seconds is not None else len(places)
+    yield from _batches(passages, places[:first], size)
     if seconds is None:
-        return scores
+        return
     spent = time.perf_counter() - started
     affordable = size * int((seconds - spent) / max(spent, 1e-9)) if spent < seconds else 0
-    rest = range(first, min(len(passages), first + affordable))
-    for batch in _batches(passages, rest, size):
+    for batch in _batches(passages, places[first : first + affordable], size):
         if time.perf_counter() - started > seconds:
-            break
-        scores[batch] = _score(reranker, query, [passages[place] for place in batch])
-    return scores
+            return
+        yield batch
 
 
 def _score(
@@ -332,7 +349,8 @@ class Rerank(Stage):
         text = as_question(state.text) if self.query_form == "question" else state.text
         query = make_query(state.request, text)
         try:
-            read = score_relevance(reranker, query, passages, seconds=self.seconds)
+            known = state.resources.known_scores
+            read = score_relevance(reranker, query, passages, seconds=self.seconds, known=known)
         except (ServiceError, ModelError) as error:
             return replace(state, degraded=f"{reranker.name}: {error}")
         late = int(np.isnan(read).sum())

@@ -52,7 +52,6 @@ BALANCED = Pipeline(
         rerank.Rerank(
             candidates=10, blend=turns_blend(0.3), boosts="as asked", seconds=0.5, asks="quick"
         ),
-        relate.LendInSession(),
         rerank.Calibrate(),
         relate.FollowLinks(),
         relate.OrderRevisions(),
@@ -98,7 +97,6 @@ ACCURATE = Pipeline(
             asks="quick first",
         ),
         rerank.RerankAgain(blend=turns_blend(0.2), boosts="as asked", seconds=2.0),
-        relate.LendInSession(),
         rerank.Calibrate(),
         relate.OrderRevisions(),
         shape.PinRules(),

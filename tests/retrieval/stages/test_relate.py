@@ -1,4 +1,4 @@
-"""Turns lend within their session, and notes along the links between them."""
+"""Notes lend along the links between them."""
 
 from __future__ import annotations
 
@@ -9,36 +9,7 @@ from tests.retrieval.states import records, rows, state_of, with_candidates
 
 from ekphory.importers.documents import import_documents
 from ekphory.memory import Memory
-from ekphory.retrieval.stages.relate import FollowLinks, LendInSession, is_called, links_of
-
-NAN = float("nan")
-
-
-def talk(values, sessions, reranker):
-    """Turns of sessions, a second apart, that a reranker has scored."""
-    told = [
-        replace(record, session=session, sequence=place)
-        for place, (record, session) in enumerate(
-            zip(records(*map(str, values)), sessions, strict=True)
-        )
-    ]
-    return with_candidates(state_of(*told), values, reranker=reranker)
-
-
-def test_a_turn_gains_from_the_best_other_one_of_its_session():
-    given = talk([0.9, 0.5, 0.2, 0.45, 0.1], ["a", "b", "a", "a", "a"], [0.9, 0.5, NAN, 0.45, NAN])
-    lent = LendInSession().run(given)
-    assert rows(lent) == [0, 3, 1, 2, 4]
-    expected = [0.9 + 0.2 * 0.45, 0.45 + 0.2 * 0.9, 0.5, 0.2, 0.1]
-    assert lent.candidates.ranking.tolist() == pytest.approx(expected)
-    assert lent.notes == {"lifted": 2}
-
-
-def test_without_a_session_or_a_reading_nothing_is_lent():
-    alone = with_candidates(state_of(*records("a", "b")), [0.5, 0.4], reranker=[0.5, 0.4])
-    assert LendInSession().run(alone).candidates.ranking.tolist() == pytest.approx([0.5, 0.4])
-    unread = with_candidates(state_of(*records("a", "b")), [0.5, 0.4])
-    assert LendInSession().skip_reason(unread) == "nothing was read"
+from ekphory.retrieval.stages.relate import FollowLinks, is_called, links_of
 
 
 def notes(**references):

@@ -27,7 +27,7 @@ from ekphory.retrieval.presets import BALANCED, PRESETS
 from ekphory.retrieval.query import ClassifyQuery, ReadTime
 from ekphory.retrieval.stages import weigh
 from ekphory.retrieval.stages.find import Fuse, SearchPools, SearchTime
-from ekphory.retrieval.stages.relate import FollowLinks, LendInSession
+from ekphory.retrieval.stages.relate import FollowLinks
 from ekphory.retrieval.stages.rerank import Rerank, RerankAgain
 from ekphory.retrieval.stages.shape import Diversify
 from ekphory.types import MEMORY_TYPES, MemoryType
@@ -128,11 +128,10 @@ def find_variations(base: Pipeline, stages: str) -> dict[str, Pipeline]:
             raise InvalidInput("preset", base.name, problem, remedy)
         return dict(VARIATIONS)
     changes = {
-        "not read": (without(Rerank), without(LendInSession)),
+        "not read": (without(Rerank),),
         "not read again": (without(RerankAgain),),
         "half as many read": (_read_share(0.5),),
         "twice as many read": (_read_share(2.0),),
-        "without lending in a session": (without(LendInSession),),
         "without following links": (without(FollowLinks),),
     }
     found = {name: varied(name, *each, base=base) for name, each in changes.items()}

@@ -1,4 +1,4 @@
-"""Stage 12: what memories lend to one another, by session, by links and by revisions."""
+"""Stage 12: what memories lend to one another, by links and by revisions."""
 
 from __future__ import annotations
 
@@ -14,49 +14,8 @@ from ekphory.errors import StoreError
 from ekphory.retrieval.asked_state import AskedState, asked_state
 from ekphory.retrieval.pipeline import NO_ROWS, SearchState, Stage, read_candidates
 from ekphory.store.ledger import FOREVER, RevisionLink
-from ekphory.store.protocol import NO_THREAD, IntArray
+from ekphory.store.protocol import IntArray
 from ekphory.types import SUPERSEDING, MemoryRecord, to_microseconds
-
-# Before the probabilities: what lies together in a session is about the same matter.
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LendInSession(Stage):
-    """Adds to each candidate that was read a share of the best other one of its session.
-
-    Turns about one matter stand in one session, so what else of it was found speaks for a turn.
-    Only the order changes, never a reranker's score.
-
-    Attributes:
-        share: What is lent of the value of the best other one.
-    """
-
-    number = 12
-    name = "lend in session"
-    needs = frozenset({"probability"})
-
-    share: float = 0.2
-
-    def skip_reason(self, state: SearchState) -> str | None:
-        """Nothing to lend where nothing was read."""
-        if "reranker" not in state.candidates.scores:
-            return "nothing was read"
-        return super().skip_reason(state)
-
-    def run(self, state: SearchState) -> SearchState:
-        """Lend, and order anew."""
-        candidates = state.candidates
-        read = np.flatnonzero(~np.isnan(candidates.scores["reranker"]))
-        values = candidates.ranking[read]
-        thread = state.snapshot.columns.thread[candidates.rows[read]]
-        together = (thread[:, None] == thread) & (thread != NO_THREAD)
-        others = together & ~np.eye(len(read), dtype=bool)
-        lent = self.share * np.where(others, values, 0).max(axis=1, initial=0)
-        ranking = candidates.ranking.copy()
-        ranking[read] = values + lent
-        notes = {"lifted": int((lent > 0).sum())}
-        return replace(state, candidates=candidates.ranked(ranking), notes=notes)
-
 
 # After the probabilities: notes lend a share of theirs along the links between them.
 #

@@ -157,8 +157,12 @@ class RemoteMemory:
         self, target: str | Path | IO[bytes], on_progress: Callable[[int, int], None] | None = None
     ) -> ExportReport:
         def fill(stream: IO[bytes]) -> ExportReport:
-            headers = self._send("export", {}, into=stream)
-            found = json.loads(headers.get(EXPORT_REPORT, "null"))
+            answer = self._send("export", {}, into=stream)
+            if isinstance(answer, dict):  # of a project that is not there
+                stream.write(str(answer.get("lines", "")).encode())
+                found = answer["result"]
+            else:
+                found = json.loads(answer.get(EXPORT_REPORT, "null"))
             report: ExportReport = self._read(ExportReport, found)
             return report
 

@@ -177,6 +177,24 @@ def test_an_open_handle_reads_all_projects_of_its_organisation_and_no_other(conn
             ask("rival-1")
 
 
+def test_an_open_handle_settles_scans_and_exports_also_where_a_shard_has_none_of_its_projects(
+    connect, tmp_path
+):
+    connect(org="alone", project="one").add("tea at five", id="tea")
+    memory = connect(org="alone")
+    memory.settle(60)
+    assert memory.conflicts(scan=True) == ()
+    assert memory.export(tmp_path / "alone.jsonl").memories == 1
+
+
+@pytest.mark.parametrize("verb", ["settle", "export", "count"])
+def test_an_organisation_without_memories_is_not_found_by_an_open_handle(ask, verb):
+    answered = ask("POST", f"/api/v1/memory/{verb}", {"scope": {"org": "nobody"}})
+    assert answered.status_code == 404
+    told = "There is no project of organisation 'nobody' in this store."
+    assert answered.json()["detail"]["message"].startswith(told)
+
+
 @pytest.mark.parametrize("verb", ["search", "list", "count", "forget", "settle", "unsupersede"])
 def test_a_key_does_not_reach_another_organisation_by_its_name(ask, verb):
     arguments = {"search": {"query": "pizza"}, "forget": {"filter": "text != ''"}}

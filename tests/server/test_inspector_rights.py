@@ -57,6 +57,15 @@ def test_records_go_with_their_project(server, recorded):
     assert queries(server, recorded) == []
 
 
+def test_records_are_cleared_in_a_scope_that_no_project_was_made_for(server, monkeypatch):
+    monkeypatch.setenv("EKPHORY_RECORD_SEARCHES", "50")
+    with Memory(server.store, embedder=server.service.models.embedder, project="bare") as memory:
+        memory.search("tea of nobody?")
+    bare = {"org_id": "default", "project_id": "bare"}
+    assert server.answer("/inspect/searches/clear", {**bare, "text": "coffee"}) == {"cleared": 0}
+    assert server.answer("/inspect/searches/clear", bare) == {"cleared": 1}
+
+
 def test_what_is_taken_back_stays_in_its_own_project(server, project, say):
     say("I drink tea")
     (memory,) = server.answer("/inspect/memories", project)["memories"]

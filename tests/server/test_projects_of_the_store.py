@@ -106,8 +106,19 @@ def test_a_project_that_does_not_exist_is_not_found_and_no_read_makes_it(served)
     named = {"org_id": "acme", "project_id": "ap"}
     for path in ("/projects/get", "/projects/delete", "/projects/episode_count/get"):
         assert served.refusal(path, named) == told
-    assert served.refusal("/memories/semantic/extraction", named) == told
-    assert served.refusal("/memories/semantic/set_id/list", named) == told
+    for path in ("extraction", "extraction/retry", "set_id/list"):
+        assert served.refusal(f"/memories/semantic/{path}", named) == told
+    assert served.refusal("/inspect/searches/clear", named) == told
+
+
+def test_a_set_can_be_made_ahead_of_its_project(served):
+    ahead = {"org_id": "acme", "project_id": "ahead"}
+    made = {"metadata_tags": ["user_id"], "set_metadata": {"user_id": "mara"}}
+    set_id = served.answer("/memories/semantic/set_id/get", ahead | made)["set_id"]
+    served.answer("/projects", ahead, status=201)
+    listed = served.answer("/memories/semantic/set_id/list", ahead)["sets"]
+    served.answer("/projects/delete", ahead, status=204)
+    assert set_id in {each["id"] for each in listed}
 
 
 def test_an_empty_project_says_how_to_fill_it(served):
@@ -119,6 +130,8 @@ def test_an_empty_project_says_how_to_fill_it(served):
         assert hint.startswith("Project 'new' of organisation 'acme' holds no memories yet.")
         assert "`ekphory import FILE --store URL --org ORG --project PROJECT`" in hint
     assert served.answer("/inspect/searches", empty)["total"] == 0
+    assert served.answer("/inspect/searches/clear", empty) == {"cleared": 0}
+    assert served.answer("/memories/semantic/extraction/retry", empty) == {"waiting": 0}
     served.answer("/projects/delete", empty, status=204)
 
 

@@ -20,6 +20,7 @@ from ekphory.agent_trace import EventBody
 from ekphory.errors import InvalidInput, MemoryNotFound, StoreClosed
 from ekphory.filters.tree import Comparison, Field, MetadataField
 from ekphory.http_service import ServiceRefusal
+from ekphory.importers.ekphory_export import read_export
 from ekphory.retrieval.presets import FAST
 from ekphory.scope import Scope
 from ekphory.server.routes.verbs import VERBS
@@ -94,20 +95,49 @@ def test_nothing_in_a_scope_that_holds_nothing_comes_with_a_hint(
 
 
 @pytest.mark.parametrize(
-    ("verb", "arguments"), [*FINDING, ("timeline", {"topic": "tea"}), ("profile", {})]
+    ("verb", "arguments"),
+    [*FINDING, ("timeline", {"topic": "tea"}), ("profile", {}), ("export", {}), ("settle", {})],
 )
-def test_a_project_that_is_named_and_does_not_exist_is_not_found(server, verb, arguments):
-    body = {"scope": {"project": "nowhere", "user": "mara"}, "arguments": arguments}
-    answer = server.client.post(f"/api/v1/memory/{verb}", json=body)
+@pytest.mark.parametrize(
+    ("bound", "told"), [(None, "project 'nowhere'"), ("acme", "project 'nowhere' of organisation")]
+)
+def test_a_project_that_is_named_and_does_not_exist_is_not_found(
+    server, verb, arguments, bound, told
+):
+    key = server.keys.create(org=bound, rights="read").text
+    answer = server.client.post(
+        f"/api/v1/memory/{verb}",
+        json={"scope": {"project": "nowhere", "user": "mara"}, "arguments": arguments},
+        headers={"Authorization": f"Bearer {key}"},
+    )
     assert answer.status_code == 404
-    told = "There is no project 'nowhere' in this store. POST /api/v2/projects/list"
-    assert answer.json()["detail"]["message"].startswith(told)
+    message = answer.json()["detail"]["message"]
+    assert message.startswith(f"There is no {told}")
+    assert message.endswith("POST /api/v2/projects/list lists the projects that there are.")
+
+
+@pytest.mark.parametrize("scope", [{}, {"org": "empty", "project": "chat"}])
+def test_an_export_of_what_is_there_or_is_not_named_is_sent_as_it_is(server, scope):
+    server.answer("/projects", {"org_id": "empty", "project_id": "chat"}, status=201)
+    answer = server.client.post("/api/v1/memory/export", json={"scope": scope})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/x-ndjson")
+    assert answer.text.startswith('{"ekphory_export":1')
 
 
 def test_a_handle_on_a_project_that_does_not_exist_finds_nothing_in_it(connect):
     memory = connect(org="home", project="nowhere")
     found = (list(memory.search("tea")), memory.list(), memory.count(), memory.timeline("tea"))
     assert found == ([], [], 0, ())
+    memory.settle(5)
+
+
+def test_an_export_of_a_project_that_does_not_exist_is_whole_and_holds_nothing(connect, tmp_path):
+    target, stream = tmp_path / "nowhere.jsonl", io.BytesIO()
+    memory = connect(org="home", project="nowhere")
+    report, again = memory.export(target), memory.export(stream)
+    assert (report.memories, report.target, again.target) == (0, target, None)
+    assert len(stream.getvalue()) == again.bytes
+    assert list(read_export(target)) == []
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ Join = Callable[[Iterable[Any]], object]
 _OF_ALL: Mapping[str, Join] = {"settle": all, "repair": lambda _: None, "unsupersede": sum}
 """Verbs that every shard is asked for."""
 _PROJECT_FIELDS = ("org", "project")
-_OK, _NOT_HERE = HTTPStatus.OK, HTTPStatus.UNPROCESSABLE_ENTITY
+_OK = HTTPStatus.OK
+_NO_DECISION, _NO_PROJECT = HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.NOT_FOUND
 
 
 class AskVerb(Protocol):
@@ -103,6 +104,12 @@ class OpenCall:
             return sum
         return _OF_ALL.get(self.verb)
 
+    def _find_skipped(self) -> HTTPStatus:
+        """Return how a shard answers that has nothing of what others have."""
+        if self.verb == "unsupersede":
+            return _NO_DECISION
+        return _NO_PROJECT if VERBS[self.verb].needs == "read" else _OK
+
     async def _ask_all(self, join: Join) -> Response:
         """Ask every shard, and join the results; where one refuses, its answer is all."""
         asking = [
@@ -111,8 +118,8 @@ class OpenCall:
         ]
         answers = await asyncio.gather(*asking)
         done = [each for each in answers if each.status_code == _OK]
-        # A decision is in one shard; the others say that they have none.
-        skipped = _NOT_HERE if self.verb == "unsupersede" and done else _OK
+        # A decision or a project is in some shards; the others say that they have none.
+        skipped = self._find_skipped() if done else _OK
         refusal = next((a for a in answers if a.status_code not in (_OK, skipped)), None)
         return refusal or _returned(join([_result_of(each) for each in done]))
 

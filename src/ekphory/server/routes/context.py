@@ -58,12 +58,27 @@ class RouteSession:
             NotThere: There is no such project.
         """
         place = self.caller.place_of(request, self.needed)
-        if self.needed == "read" and request.model_fields_set & InProject.model_fields.keys():
-            try:
-                self.service.get_project(place)
-            except NotThere as error:
-                raise NotThere(f"{error}{self.point_to_default(request)}") from error
+        if self.needed == "read":
+            self._check_named(request, place)
         return place
+
+    def existing(self, request: InProject) -> Place:
+        """Return the project of a request; one that is named must exist, also to be changed.
+
+        Raises:
+            NotPermitted, NotThere: As of `place`.
+        """
+        place = self.caller.place_of(request, self.needed)
+        self._check_named(request, place)
+        return place
+
+    def _check_named(self, request: InProject, place: Place) -> None:
+        if not request.model_fields_set & InProject.model_fields.keys():
+            return
+        try:
+            self.service.get_project(place)
+        except NotThere as error:
+            raise NotThere(f"{error}{self.point_to_default(request)}") from error
 
     def point_to_default(self, request: InProject) -> str:
         """Return how to name what Python wrote, for a request that names no org or no project.

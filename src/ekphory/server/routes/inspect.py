@@ -623,9 +623,8 @@ def list_searches(request: InspectRecordPage, session: ToRead) -> RecordsAnswer:
     total, found = records.page(
         which, limit=request.page_size, offset=request.page_size * request.page_num
     )
-    # A scope that names nothing is searched, and recorded, whatever projects there are.
-    if not total and not records.page(replace(which, **_ANY_RECORD), limit=1, offset=0)[0]:
-        session.place(request)
+    if not total:
+        _check_recorded(which, request, session)
     shown = [ShownRecord.model_validate(each) for each in found]
     return RecordsAnswer(kept=read_recorded(), total=total, searches=shown)
 
@@ -642,11 +641,14 @@ def get_search(request: InspectRecord, session: ToRead) -> InspectSearchAnswer:
     return answer
 
 
-@inspect_router.post("/searches/clear")
+@inspect_router.post("/searches/clear", responses=NOT_THERE)
 def clear_searches(request: InspectRecords, session: ToWrite) -> ClearedAnswer:
     """Remove recorded searches of a project for good."""
     which = _recorded_in(request, session)
-    return ClearedAnswer(cleared=session.service.handles.recorded(which).clear(which))
+    cleared = session.service.handles.recorded(which).clear(which)
+    if not cleared:
+        _check_recorded(which, request, session)
+    return ClearedAnswer(cleared=cleared)
 
 
 @inspect_router.get("/growth")
@@ -695,6 +697,16 @@ def _recorded_in(request: InProject, session: RouteSession) -> RecordedIn:
         unbound=session.caller.org is None,
         **request.model_dump(include=names),
     )
+
+
+def _check_recorded(which: RecordedIn, request: InProject, session: RouteSession) -> None:
+    """Check that a project exists, unless something was recorded in it.
+
+    A scope that names nothing is searched, and recorded, whatever projects there are.
+    """
+    records = session.service.handles.recorded(which)
+    if not records.page(replace(which, **_ANY_RECORD), limit=1, offset=0)[0]:
+        session.existing(request)
 
 
 def _selection(request: InspectOutline) -> Selection:

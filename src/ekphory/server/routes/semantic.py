@@ -480,7 +480,7 @@ def get_extraction(request: InProject, session: ToRead) -> ExtractionAnswer:
     return ExtractionAnswer(**asdict(state) | {"failures": failures})
 
 
-@extraction_router.post("/retry")
+@extraction_router.post("/retry", responses=NOT_THERE)
 def retry_extraction(request: InProject, session: ToWrite) -> TriedAgain:
     """Let the episodes that were given up be read anew."""
-    return TriedAgain(waiting=session.service.extraction.try_again(session.place(request)))
+    return TriedAgain(waiting=session.service.extraction.try_again(session.existing(request)))

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from http import HTTPStatus
 from tempfile import TemporaryFile
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from fastapi import APIRouter, Response
 from fastapi.responses import StreamingResponse
@@ -30,7 +30,7 @@ from ekphory.server.errors import describe_verb_error
 from ekphory.server.request_log import Metrics
 from ekphory.server.routes.context import NOT_THERE, REFUSALS, ToRead, begin_session
 from ekphory.service.memory_service import MemoryService
-from ekphory.transfer import export_anew
+from ekphory.transfer import ExportReport, export_anew
 from ekphory.types import WriteReport, to_plain_data
 
 _LONGEST_WAIT = 2.0
@@ -47,22 +47,40 @@ def _settle(memory: Memory, timeout: float | None = None) -> bool:
     return True
 
 
-def _export(memory: Memory) -> Response:
+@dataclass(frozen=True, slots=True)
+class _Exported:
+    """An export that is whole, and the file that has it."""
+
+    report: ExportReport
+    file: IO[bytes]
+
+    def send(self) -> Response:
+        """Answer with it, and let the file go."""
+        return StreamingResponse(
+            iter(lambda: self.file.read(_PIECE), b""),
+            media_type=_LINES,
+            headers={
+                EXPORT_REPORT: json.dumps(to_plain_data(self.report)),
+                "Content-Length": str(self.report.bytes),
+            },
+            background=BackgroundTask(self.file.close),
+        )
+
+    def read(self) -> dict[str, Any]:
+        """Return it as JSON has it, and let the file go; for one that holds no memory."""
+        with self.file:
+            lines = self.file.read().decode()
+        return {"result": to_plain_data(self.report), "lines": lines}
+
+
+def _export(memory: Memory) -> _Exported:
     """Answer with an export once it is whole."""
     with ExitStack() as unsent:
         file = unsent.enter_context(TemporaryFile())
         report = export_anew(memory.export, file)
-        sent = unsent.pop_all()
+        unsent.pop_all()
     file.seek(0)
-    return StreamingResponse(
-        iter(lambda: file.read(_PIECE), b""),
-        media_type=_LINES,
-        headers={
-            EXPORT_REPORT: json.dumps(to_plain_data(report)),
-            "Content-Length": str(report.bytes),
-        },
-        background=BackgroundTask(sent.close),
-    )
+    return _Exported(report, file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +157,7 @@ class Returned(BaseModel):
 
     result: Any
     hint: str | None = Field(default=None, description="What to do where the scope holds nothing.")
+    lines: str | None = Field(default=None, description="The export of a project that is not there.")
 
 
 def _serve(verb: Verb) -> Callable[..., Response]:
@@ -159,12 +178,13 @@ def _serve(verb: Verb) -> Callable[..., Response]:
                 options = AgentOptions(settings=session.service.configuration.agent())
                 given = given | {"agent_options": options}
             result = verb.do(memory, **given)
-            is_nothing = verb.needs == "read" and not result and not memory.count()
-        if isinstance(result, Response):
-            return result
+            is_nothing = verb.needs == "read" and _tells_nothing(result) and not memory.count()
         _measure(result, session.metrics)
-        status, content = HTTPStatus.OK, {"result": to_plain_data(result)}
-        if is_nothing and not _has_project(call.scope, scope, session.service):
+        is_absent = is_nothing and not _has_project(call.scope, scope, session.service)
+        if isinstance(result, _Exported) and not is_absent:
+            return result.send()
+        status, content = HTTPStatus.OK, _make_content(result)
+        if is_absent:
             # Beside its error, a project that is not there has what `Memory` returns of it.
             status = HTTPStatus.NOT_FOUND
             absent = NotThere(f"There is no {_name_project(scope)} in this store. {_LISTED}")
@@ -187,6 +207,19 @@ for _name, _verb in VERBS.items():
         name=_name,
         description=inspect.getdoc(_verb.do),
     )
+
+
+def _make_content(result: object) -> dict[str, Any]:
+    if isinstance(result, _Exported):
+        return result.read()
+    return {"result": to_plain_data(result)}
+
+
+def _tells_nothing(result: object) -> bool:
+    """Whether a verb that reads has told nothing of any memory."""
+    if isinstance(result, _Exported):
+        return not result.report.memories
+    return isinstance(result, bool) or not result  # whether all is settled
 
 
 def _has_project(given: Scope, bound: Scope, service: MemoryService) -> bool:

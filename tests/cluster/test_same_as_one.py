@@ -177,14 +177,15 @@ def test_an_open_handle_reads_all_projects_of_its_organisation_and_no_other(conn
             ask("rival-1")
 
 
-def test_an_open_handle_settles_scans_and_exports_also_where_a_shard_has_none_of_its_projects(
-    connect, tmp_path
+@pytest.mark.parametrize(
+    ("verb", "arguments"), [("settle", {}), ("conflicts", {"scan": True}), ("export", {})]
+)
+def test_a_verb_of_an_organisation_passes_over_the_shards_that_have_none_of_its_projects(
+    ask, connect, verb, arguments
 ):
     connect(org="alone", project="one").add("tea at five", id="tea")
-    memory = connect(org="alone")
-    memory.settle(60)
-    assert memory.conflicts(scan=True) == ()
-    assert memory.export(tmp_path / "alone.jsonl").memories == 1
+    body = {"scope": {"org": "alone"}, "arguments": arguments}
+    assert ask("POST", f"/api/v1/memory/{verb}", body).status_code == 200
 
 
 @pytest.mark.parametrize("verb", ["settle", "export", "count"])

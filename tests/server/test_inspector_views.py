@@ -319,12 +319,60 @@ def test_an_empty_project_says_the_next_step_in_the_store_that_is_served(inspect
     inspector.open("search")
     inspector.page.locator("#project").select_option("demo / vacant")
     place = f" --store {demo.url}/ --org demo --project vacant"
-    for view in ("search", "memories"):
+    for view in ("search", "compare", "agent", "memories"):
         section = inspector.open(view)
         section.get_by_text("ekphory add").wait_for()
         assert section.locator(".command").first.inner_text().endswith(place)
     inspector.open("changes").get_by_text(f"ekphory conflicts --scan{place}").wait_for()
     inspector.open("recorded").get_by_text("Nothing was searched here yet").wait_for()
+
+
+ASKING = {"search": "Search", "compare": "Compare", "agent": "Follow"}
+"""The button that asks, by view."""
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """A server on a store that nothing was ever written to."""
+    with running_server(tmp_path_factory.mktemp("bare") / "store") as server:
+        yield server
+
+
+@pytest.mark.parametrize(("view", "button"), ASKING.items())
+def test_a_question_to_an_empty_store_is_answered_with_how_to_add_something(
+    browser, bare, view, button
+):
+    inspector = InspectorPage(browser, bare.url)
+    section = inspector.ask(view, JUNE, button=button)
+    told = section.locator(".empty").inner_text()
+    shown = section.locator("table.moves").count()
+    inspector.close()
+    assert told.startswith("This store holds no memories yet")
+    assert f"ekphory add \"Mara is allergic to hazelnuts\" --store {bare.url}/" in told
+    assert "Take back" not in told
+    assert shown == 0
+
+
+@pytest.mark.parametrize("view", ASKING)
+def test_a_view_says_how_to_ask_before_the_first_question(inspector, view):
+    told = inspector.open(view).locator(".empty")
+    told.wait_for()
+    assert "Type a question" in told.inner_text()
+
+
+def test_what_hides_everything_is_named_where_there_is_something(inspector, demo):
+    inspector.page.goto(f"{demo.url}/inspect#/search?query=dog&filter=producer%3D'nobody'")
+    told = inspector.page.locator("#search .empty")
+    told.wait_for()
+    assert "Take back, under “More settings”, what hides the rest: the filter" in told.inner_text()
+
+
+def test_the_project_choice_of_an_empty_store_offers_none(browser, bare):
+    inspector = InspectorPage(browser, bare.url)
+    inspector.open()
+    offered = inspector.page.locator("#project option").all_inner_texts()
+    inspector.close()
+    assert offered == ["none yet", "Another …"]
 
 
 def test_the_head_takes_one_line_at_390_pixels(browser, demo):

@@ -5,6 +5,7 @@ import { account, chain, steps } from "./chain_steps.js";
 import { el, facts } from "./element.js";
 import { count, milliseconds, percent } from "./format.js";
 import { hitList } from "./hit_list.js";
+import { invite } from "./nothing_kept.js";
 import { questionForm } from "./question_form.js";
 import { askProject } from "./server.js";
 
@@ -13,11 +14,14 @@ export function agentView(section) {
 
   function ask(given) {
     // Without a question there is nothing to follow.
-    if (!given.query.trim()) return;
+    if (!given.query.trim()) return rest();
     answer((signal) => askProject("/inspect/search", { ...given, agent_mode: true }, signal), show);
   }
 
-  return questionForm("agent", section.querySelector("form"), { ask, rest: answer.clear, clear: answer.clear });
+  const rest = () => invite(answer, "Let the agent follow a question",
+    { text: "Type a question whose answer takes several memories, each naming the next, and press Enter." },
+    { text: "One that needs a single memory is looked up once, as under Search." });
+  return questionForm("agent", section.querySelector("form"), { ask, rest, clear: answer.clear });
 }
 
 function show(answer) {

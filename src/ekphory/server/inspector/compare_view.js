@@ -4,6 +4,7 @@ import { answering } from "./answering.js";
 import { el, facts } from "./element.js";
 import { milliseconds } from "./format.js";
 import { hitComparison, inCommon } from "./hit_comparison.js";
+import { invite } from "./nothing_kept.js";
 import { questionForm } from "./question_form.js";
 import { query } from "./search_view.js";
 import { askProject } from "./server.js";
@@ -22,7 +23,10 @@ export function compareView(section) {
     ], show);
   }
 
-  return questionForm("compare", section.querySelector("form"), { ask, rest: answer.clear, clear: answer.clear });
+  const rest = () => invite(answer, "Compare what two presets find",
+    { text: "Type a question, choose two presets and press Enter." },
+    { text: "An empty question lists the newest memories, with every preset the same." });
+  return questionForm("compare", section.querySelector("form"), { ask, rest, clear: answer.clear });
 }
 
 function show([first, second]) {

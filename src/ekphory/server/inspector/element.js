@@ -27,7 +27,7 @@ export function notice(message, kind = "bad") {
 export function emptyState(title, ...steps) {
   return el("div", { class: "empty panel", role: "status" },
     el("h2", {}, title),
-    el("ul", {}, steps.map(({ text, code }) => el("li", {}, text, code && el("code", { class: "command" }, code)))));
+    el("ul", {}, steps.filter(Boolean).map(({ text, code }) => el("li", {}, text, code && el("code", { class: "command" }, code)))));
 }
 
 // What folds out, and is asked for when it first does.

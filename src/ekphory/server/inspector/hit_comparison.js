@@ -2,10 +2,12 @@
 
 import { el } from "./element.js";
 import { percent } from "./format.js";
+import { noHits } from "./hit_list.js";
 import { origin } from "./memory_facts.js";
 
 export function hitComparison(first, second) {
   const rows = joined(first.hits, second.hits);
+  if (!rows.length) return noHits(first);
   return el("table", { class: "moves" },
     el("thead", {}, el("tr", {},
       el("th", { scope: "col" }, el("abbr", { title: `A: ${first.preset}` }, "A")),

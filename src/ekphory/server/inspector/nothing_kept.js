@@ -1,7 +1,14 @@
-// A project that holds nothing: how to give it something.
+// What stands where nothing was asked yet: how to ask or, where nothing is kept, how to add something.
 
 import { emptyState } from "./element.js";
 import { currentProject, isAnyListed } from "./project_choice.js";
+import { askProject } from "./server.js";
+
+// Shows, by an `answering`, how to ask the memories of the project: the steps of a title.
+export function invite(answer, title, ...steps) {
+  return answer((signal) => askProject("/inspect/memories", { page_size: 1 }, signal),
+    ({ memories }) => (memories.length ? emptyState(title, ...steps) : nothingKept()));
+}
 
 export function nothingKept() {
   const place = optionsOfPlace();

@@ -1,5 +1,6 @@
 // Which project is looked at: one of those that the key reaches, or another by its name.
 
+import { currentKey } from "./access_key.js";
 import { el } from "./element.js";
 
 const ANOTHER = "another";
@@ -62,7 +63,7 @@ function show() {
   const options = projects.map((each, number) =>
     el("option", { value: number }, `${each.org_id} / ${each.project_id}`),
   );
-  if (!projects.length) options.push(el("option", { value: "" }, "the key's own"));
+  if (!projects.length) options.push(el("option", { value: "" }, currentKey() ? "the key's own" : "none yet"));
   options.push(el("option", { value: ANOTHER }, "Another …"));
   select.replaceChildren(...options);
   select.value = projects.length ? String(place()) : "";

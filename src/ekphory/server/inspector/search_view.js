@@ -1,10 +1,10 @@
 // A question with one preset: its hits, the stages beside them, and the block for the prompt.
 
 import { answering } from "./answering.js";
-import { el, emptyState, facts } from "./element.js";
+import { el, facts } from "./element.js";
 import { count, counted, milliseconds, moment } from "./format.js";
 import { hitList } from "./hit_list.js";
-import { nothingKept } from "./nothing_kept.js";
+import { invite } from "./nothing_kept.js";
 import { promptBlock } from "./prompt_block.js";
 import { questionForm } from "./question_form.js";
 import { askProject } from "./server.js";
@@ -14,7 +14,10 @@ export function searchView(section) {
   const answer = answering(section.querySelector(".results"));
   return questionForm("search", section.querySelector("form"), {
     clear: answer.clear,
-    rest: () => answer((signal) => askProject("/inspect/memories", { page_size: 1 }, signal), invite),
+    rest: () => invite(answer, "Ask these memories something",
+      { text: "Type a question in your own words and press Enter. The key / leads to the field from anywhere." },
+      { text: "An empty question lists the newest memories." },
+      { text: "The address holds the question: reload, go back, or send it to somebody." }),
     ask: (given) => answer((signal) => askProject("/inspect/search", request(given), signal), found),
   });
 }
@@ -34,14 +37,6 @@ function request(given) {
 
 // The empty question is one as well: it asks for the newest.
 export const query = (given) => ({ query: given.query.trim() || " " });
-
-function invite({ memories }) {
-  if (!memories.length) return nothingKept();
-  return emptyState("Ask these memories something",
-    { text: "Type a question in your own words and press Enter. The key / leads to the field from anywhere." },
-    { text: "An empty question lists the newest memories." },
-    { text: "The address holds the question: reload, go back, or send it to somebody." });
-}
 
 export function found(answer) {
   const hits = el("section", { class: "answer-main", "aria-label": "Answer" }, answerTabs(answer));
@@ -67,9 +62,9 @@ function answerTabs(answer) {
   return [el("div", { class: "switch", role: "group", "aria-label": "Shown as" }, buttons), ...Object.values(panes)];
 }
 
-// One line that sums a search up.
+// One line that sums a search up, with the stages that have a number.
 function summary(answer) {
-  const number = (status) => answer.stages.filter((stage) => stage.status === status).length;
+  const number = (status) => answer.stages.filter((stage) => stage.number && stage.status === status).length;
   const degraded = number("degraded");
   const parts = [
     ["hits", count(answer.hits.length)],

@@ -3,14 +3,14 @@
 import { el } from "./element.js";
 import { milliseconds } from "./format.js";
 import { plainly } from "./gate_words.js";
-import { STATUS_WORDS, flow } from "./waterfall.js";
+import { STATUS_WORDS, flow, numbered } from "./waterfall.js";
 
 export function stagePairs(first, second) {
   const longest = Math.max(...[...first.stages, ...second.stages].map((stage) => stage.milliseconds), 0.001);
-  const rows = paired(first.stages, second.stages).map(({ name, pair }, place) =>
+  const rows = numbered(paired(first.stages, second.stages)).map(({ stage: row, number }) =>
     el("tr", {},
-      el("th", { scope: "row" }, el("span", { class: "stage-number" }, place + 1), name),
-      pair.map((stage, side) => cell(stage, longest, "AB"[side]))));
+      el("th", { scope: "row" }, el("span", { class: "stage-number" }, number), row.name),
+      row.pair.map((stage, side) => cell(stage, longest, "AB"[side]))));
   return el("table", { class: "pairs" },
     el("thead", {}, el("tr", {},
       el("th", { scope: "col" }, "Stage"),

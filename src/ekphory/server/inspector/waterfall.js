@@ -13,11 +13,16 @@ export const STATUS_WORDS = {
 
 export function waterfall(answer) {
   const whole = Math.max(answer.milliseconds, 0.001);
-  // Only what the preset has, counted in its order.
-  const stages = answer.stages.filter((stage) => stage.status !== "absent");
-  const most = Math.max(1, ...stages.map((stage) => stage.candidates_out));
+  const stages = numbered(answer.stages.filter((stage) => stage.status !== "absent"));
+  const most = Math.max(1, ...stages.map(({ stage }) => stage.candidates_out));
   return el("div", { class: "waterfall" }, head(whole), el("ol", { class: "stages", "aria-label": "Stages" },
-    stages.map((stage, place) => row(stage, { whole, most, number: place + 1 }))));
+    stages.map(({ stage, number }) => row(stage, { whole, most, number }))));
+}
+
+// The stages of a preset, numbered from 1 in their order; what opens the scope comes before them.
+export function numbered(stages) {
+  let before = 0;
+  return stages.map((stage) => ({ stage, number: stage.number ? (before += 1) : "" }));
 }
 
 export function flow(stage) {

@@ -348,7 +348,7 @@ def test_a_question_to_an_empty_store_is_answered_with_how_to_add_something(
     shown = section.locator("table.moves").count()
     inspector.close()
     assert told.startswith("This store holds no memories yet")
-    assert f"ekphory add \"Mara is allergic to hazelnuts\" --store {bare.url}/" in told
+    assert f'ekphory add "Mara is allergic to hazelnuts" --store {bare.url}/' in told
     assert "Take back" not in told
     assert shown == 0
 

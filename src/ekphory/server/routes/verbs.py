@@ -157,7 +157,7 @@ class Returned(BaseModel):
 
     result: Any
     hint: str | None = Field(default=None, description="What to do where the scope holds nothing.")
-    lines: str | None = Field(default=None, description="The export of a project that is not there.")
+    lines: str | None = Field(default=None, description="The export of an absent project.")
 
 
 def _serve(verb: Verb) -> Callable[..., Response]:

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from contextlib import ExitStack, contextmanager
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.mcp_server.lines import Lines, request
+from tests.resident_home import temporary_home
 
 from ekphory import resident
 from ekphory.daemon import Daemon
@@ -23,71 +23,10 @@ from ekphory.daemon import Daemon
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
-class Home:
-    """A user's home, the commands run in it, and the resident process that they start."""
-
-    def __init__(self, path):
-        self.path = path
-        self.store = path / "store"
-        self.environment = {
-            name: value for name, value in os.environ.items() if not name.startswith("EKPHORY_")
-        }
-        # A socket's path is short, so pytest's own folders would be too long for it.
-        self.environment.update(HOME=str(path), XDG_DATA_HOME=str(path / "data"))
-
-    @property
-    def folder(self):
-        return self.path / "data" / "ekphory" / "daemon"
-
-    def run(self, *arguments, **environment):
-        return subprocess.run(
-            [sys.executable, "-m", "ekphory", *arguments],
-            env={**self.environment, **environment},
-            cwd=self.path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=90,
-        )
-
-    def add(self, text, **environment):
-        return self.run("add", text, "--store", str(self.store), **environment)
-
-    def search(self, query, **environment):
-        done = self.run("search", query, "--store", str(self.store), "--json", **environment)
-        return [hit["memory"]["text"] for hit in json.loads(done.stdout)["hits"]]
-
-    def status(self):
-        try:
-            return resident.ask({"status": True}, seconds=10)
-        except resident.NoResident:
-            return {"running": False}
-
-    def wait_until_running(self):
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            status = self.status()
-            if status["running"]:
-                return status
-            time.sleep(0.1)
-        raise AssertionError("no resident process came")
-
-    def stop(self):
-        try:
-            resident.ask({"stop": True}, seconds=10)
-        except resident.NoResident:
-            return
-
-
 @pytest.fixture
-def home(monkeypatch):
-    path = Path(tempfile.mkdtemp(prefix="ek"))
-    made = Home(path)
-    monkeypatch.setenv("HOME", str(path))
-    monkeypatch.setenv("XDG_DATA_HOME", str(path / "data"))
-    yield made
-    made.stop()
-    shutil.rmtree(path, ignore_errors=True)
+def home():
+    with temporary_home() as made:
+        yield made
 
 
 @pytest.fixture
@@ -177,53 +116,6 @@ def test_the_callers_scope_holds(running):
     assert running.search("who likes tea?", EKPHORY_PROJECT="mara") == []
 
 
-def test_a_folder_that_others_may_enter_is_not_used(running):
-    running.folder.chmod(0o755)
-    assert running.search("where is the spare key?") == ["The spare key is under the pot"]
-    running.folder.chmod(0o700)
-    assert running.status()["requests"] == 0
-
-
-def open_to_others(folder):
-    folder.mkdir(mode=0o755, parents=True)
-    return f"{folder} must be of mode 0700, so that only you may enter it: chmod 700 {folder}."
-
-
-def a_link(folder):
-    folder.parent.mkdir(parents=True)
-    folder.symlink_to(folder.parent)
-    return f"{folder} must be a folder that belongs to you. Move away what is there."
-
-
-def a_file_for_a_socket(folder):
-    folder.mkdir(mode=0o700, parents=True)
-    path = Path(resident.find_socket())
-    path.touch()
-    return f"{path} is in the way of the socket. Remove it."
-
-
-@pytest.mark.parametrize("spoil", [open_to_others, a_link, a_file_for_a_socket])
-def test_why_no_resident_process_can_be_used_is_told_with_the_remedy(home, spoil):
-    told = spoil(home.folder)
-    home.add("The spare key is under the pot")
-    status = json.loads(home.run("daemon", "status", "--json").stdout)
-    assert status == {"running": False, "refused": told}
-    assert home.run("daemon", "status").stdout == f"No resident process can be used. {told}\n"
-    findings = json.loads(home.run("doctor", "--store", str(home.store), "--json").stdout)
-    (note,) = (each for each in findings["findings"] if each["subject"] == "resident process")
-    assert (note["state"], note["sentence"].endswith(told)) == ("note", True)
-
-
-def test_a_link_in_place_of_the_folder_is_not_followed(home):
-    elsewhere = home.path / "elsewhere"
-    elsewhere.mkdir(mode=0o700)
-    home.folder.parent.mkdir(parents=True)
-    home.folder.symlink_to(elsewhere)
-    home.add("The spare key is under the pot")
-    assert list(elsewhere.iterdir()) == []
-    assert home.status() == {"running": False}
-
-
 def test_a_stale_socket_is_replaced(running):
     os.kill(running.status()["pid"], signal.SIGKILL)
     [path] = running.folder.glob("*.sock")
@@ -262,7 +154,7 @@ def take_and_crash(listener):
 ON_A_FULL_DISK = """
 import subprocess, sys
 from pathlib import Path
-from tests.test_resident import Home
+from tests.resident_home import Home
 
 home = Home(Path(sys.argv[1]))
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", home.path], check=True)
@@ -384,35 +276,6 @@ def test_a_request_that_is_too_large_is_not_taken(running):
         connection.sendall((resident.MOST_BYTES + 1).to_bytes(4, "big"))
         assert connection.recv(1) == b""
     assert running.status()["running"]
-
-
-AS_ANOTHER_USER = """
-import socket, sys
-connection = socket.socket(socket.AF_UNIX)
-connection.connect(sys.argv[1])
-connection.recv(1)
-"""
-
-
-OTHERS_PYTHON = shutil.which("python3", path="/usr/bin")
-
-
-@pytest.mark.skipif(
-    OTHERS_PYTHON is None or os.getuid() != 0, reason="needs root and a Python that all may run"
-)
-def test_another_user_is_told_from_the_own_one(home):
-    home.path.chmod(0o755)
-    path = home.path / "open.sock"
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        path.chmod(0o666)
-        listener.listen()
-        command = [OTHERS_PYTHON, "-c", AS_ANOTHER_USER, str(path)]
-        stranger = subprocess.Popen(command, user=65534, group=65534, cwd="/")
-        connection, _ = listener.accept()
-        with connection, pytest.raises(resident.NoResident, match="belongs to user 65534"):
-            resident.check_peer(connection)
-        assert stranger.wait(timeout=30) == 0
 
 
 def test_more_than_thirty_two_requests_at_once_run_alone(home):

@@ -93,17 +93,44 @@ def _find_folder() -> str:
 
 
 def _check_folder(folder: str) -> None:
-    try:
-        found = os.lstat(folder)
-    except OSError as error:
-        raise NoResident(str(error)) from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise Refused(f"{folder} must be a folder that belongs to you. Move away what is there")
-    if found.st_mode & 0o077:
-        import shlex  # for this alone
-
-        remedy = f"chmod 700 {shlex.quote(folder)}"
+    if not _is_mine(folder):
+        remedy = "Move away what is there"
+        raise Refused(f"{folder} must be a folder that belongs to you, and no link. {remedy}")
+    if os.lstat(folder).st_mode & 0o077:
+        remedy = f"chmod 700 {_quote(folder)}"
         raise Refused(f"{folder} must be of mode 0700, so that only you may enter it: {remedy}")
+
+
+def _check_place(folder: str) -> None:
+    """Check that nobody else can put another folder in place of this one, or of the one above."""
+    above = os.path.dirname(folder)
+    _check_closed(os.path.dirname(above))
+    if not _is_mine(above):
+        remedy = "Put one in its place, or set XDG_DATA_HOME to a folder of your own"
+        raise Refused(f"{above} must be a folder that belongs to you, and no link. {remedy}")
+    _check_closed(above)
+
+
+def _is_mine(folder: str) -> bool:
+    found = os.lstat(folder)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+
+
+def _check_closed(folder: str) -> None:
+    found = os.stat(folder)  # the data folder may be a link; what it leads to counts
+    if found.st_uid not in {0, os.getuid()}:
+        remedy = "Set XDG_DATA_HOME to a folder of your own"
+        raise Refused(f"{folder} belongs to user {found.st_uid}, who may change it. {remedy}")
+    if found.st_mode & 0o022:
+        remedy = f"chmod go-w {_quote(folder)}, or set XDG_DATA_HOME to a folder of your own"
+        mode = stat.S_IMODE(found.st_mode)
+        raise Refused(f"{folder} is of mode {mode:04o}, so that others may change it: {remedy}")
+
+
+def _quote(path: str) -> str:
+    import shlex  # for this alone
+
+    return shlex.quote(path)
 
 
 def make_socket_folder() -> None:
@@ -111,14 +138,24 @@ def make_socket_folder() -> None:
 
     Raises:
         NoResident: It cannot be made.
+        Refused: Others could put another in its place.
     """
+    folder = _find_folder()
+    above = os.path.dirname(folder)
     try:
-        folder = _find_folder()
-        os.makedirs(os.path.dirname(folder), exist_ok=True)
-        if not os.path.isdir(folder):
-            os.mkdir(folder, mode=0o700)
+        os.makedirs(os.path.dirname(above), mode=0o755, exist_ok=True)
+        _make_folder(above, mode=0o755)
+        _check_place(folder)
+        _make_folder(folder, mode=0o700)
     except OSError as error:
         raise NoResident(str(error)) from error
+
+
+def _make_folder(folder: str, *, mode: int) -> None:
+    try:
+        os.mkdir(folder, mode=mode)
+    except FileExistsError:
+        return
 
 
 def find_socket() -> str:
@@ -126,11 +163,15 @@ def find_socket() -> str:
 
     Raises:
         NoResident: The folder is not there.
-        Refused: It is a link, or others than its owner may enter it; the path is too long for a
-            socket; or something else is there.
+        Refused: It or one above it is a link, or others could enter or replace it; the path is too
+            long for a socket; or something else is there.
     """
     folder = _find_folder()
-    _check_folder(folder)
+    try:
+        _check_place(folder)
+        _check_folder(folder)
+    except OSError as error:
+        raise NoResident(str(error)) from error
     path = os.path.join(folder, f"{_installation()}.sock")
     if len(os.fsencode(path)) > _LONGEST_SOCKET_PATH:
         raise Refused(f"{path} is too long for a socket. Set XDG_DATA_HOME to a shorter folder")
@@ -428,6 +469,8 @@ def _find_answer_to_hook(
             return ask(request, seconds=left)
         except Unanswered:
             break
+        except Refused:
+            return {"alone": True}  # none can come
         except NoResident:
             if not started:
                 start()

@@ -1,0 +1,202 @@
+"""Who may ask the resident process, from where, and that it does only what its caller could."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.resident_home import temporary_home
+
+from ekphory import resident
+
+
+def in_processes(test):
+    """Mark a test that starts a resident process."""
+    return pytest.mark.slow(pytest.mark.long(test))
+
+
+as_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+NOBODY = 65534
+
+
+@pytest.fixture
+def home():
+    with temporary_home() as made:
+        yield made
+
+
+@pytest.fixture
+def running(home):
+    """A home whose resident process answers, with one memory in the store."""
+    home.add("The spare key is under the pot")
+    home.wait_until_running()
+    return home
+
+
+# The place of its socket.
+
+
+def open_to_others(folder):
+    folder.mkdir(mode=0o755, parents=True)
+    return f"{folder} must be of mode 0700, so that only you may enter it: chmod 700 {folder}."
+
+
+def a_link(folder):
+    folder.parent.mkdir(parents=True)
+    folder.symlink_to(folder.parent)
+    return f"{folder} must be a folder that belongs to you, and no link. Move away what is there."
+
+
+def a_file_for_a_socket(folder):
+    folder.mkdir(mode=0o700, parents=True)
+    path = Path(resident.find_socket())
+    path.touch()
+    return f"{path} is in the way of the socket. Remove it."
+
+
+def a_link_above(folder):
+    folder.parent.parent.mkdir()
+    elsewhere = folder.parents[2] / "elsewhere"
+    (elsewhere / "daemon").mkdir(mode=0o700, parents=True)
+    folder.parent.symlink_to(elsewhere)
+    return (
+        f"{folder.parent} must be a folder that belongs to you, and no link. "
+        "Put one in its place, or set XDG_DATA_HOME to a folder of your own."
+    )
+
+
+def of_another_user_above(folder):
+    folder.mkdir(mode=0o700, parents=True)
+    os.chown(folder.parent, NOBODY, NOBODY)
+    return (
+        f"{folder.parent} must be a folder that belongs to you, and no link. "
+        "Put one in its place, or set XDG_DATA_HOME to a folder of your own."
+    )
+
+
+def data_of_another_user(folder):
+    folder.mkdir(mode=0o700, parents=True)
+    os.chown(folder.parents[1], NOBODY, NOBODY)
+    return (
+        f"{folder.parents[1]} belongs to user {NOBODY}, who may change it. "
+        "Set XDG_DATA_HOME to a folder of your own."
+    )
+
+
+def written_by_others(above, mode):
+    def spoil(folder):
+        folder.mkdir(mode=0o700, parents=True)
+        folder.parents[above].chmod(mode)
+        return (
+            f"{folder.parents[above]} is of mode {mode:04o}, so that others may change it: chmod "
+            f"go-w {folder.parents[above]}, or set XDG_DATA_HOME to a folder of your own."
+        )
+
+    return spoil
+
+
+SPOILED = [
+    open_to_others,
+    a_link,
+    a_file_for_a_socket,
+    a_link_above,
+    pytest.param(of_another_user_above, marks=as_root),
+    pytest.param(data_of_another_user, marks=as_root),
+    pytest.param(written_by_others(0, 0o777), id="all may write above"),
+    pytest.param(written_by_others(1, 0o775), id="the group may write the data folder"),
+    pytest.param(written_by_others(1, 0o1777), id="like /tmp"),
+]
+
+
+@pytest.mark.parametrize("spoil", SPOILED)
+def test_a_place_where_others_could_put_a_socket_is_not_used(home, spoil):
+    told = spoil(home.folder)
+    with pytest.raises(resident.Refused) as refused:
+        resident.find_socket()
+    assert f"{refused.value}." == told
+    assert resident.find_obstacle() == told
+
+
+def test_a_place_of_the_users_own_is_made_and_used_below_a_shared_folder(home):
+    before = os.umask(0)  # whatever the umask, it is not made for others to write
+    try:
+        resident.make_socket_folder()
+    finally:
+        os.umask(before)
+    assert Path(resident.find_socket()).parent == home.folder
+    made = [home.folder, *home.folder.parents[:2]]
+    assert [stat.S_IMODE(each.stat().st_mode) for each in made] == [0o700, 0o755, 0o755]
+
+
+def test_a_data_folder_that_is_a_link_of_the_users_is_followed(home):
+    (home.path / "large disk").mkdir()
+    (home.path / "data").symlink_to(home.path / "large disk")
+    resident.make_socket_folder()
+    assert Path(resident.find_socket()).parent == home.folder
+
+
+def test_nothing_is_made_behind_a_link(home):
+    elsewhere = home.path / "elsewhere"
+    elsewhere.mkdir()
+    (home.path / "data").mkdir()
+    home.folder.parent.symlink_to(elsewhere)
+    with pytest.raises(resident.Refused):
+        resident.make_socket_folder()
+    assert list(elsewhere.iterdir()) == []
+
+
+@in_processes
+@pytest.mark.parametrize("spoil", [open_to_others, a_link_above])
+def test_why_no_resident_process_can_be_used_is_told_with_the_remedy(home, spoil):
+    told = spoil(home.folder)
+    home.add("The spare key is under the pot")
+    status = json.loads(home.run("daemon", "status", "--json").stdout)
+    assert status == {"running": False, "refused": told}
+    assert home.run("daemon", "status").stdout == f"No resident process can be used. {told}\n"
+    findings = json.loads(home.run("doctor", "--store", str(home.store), "--json").stdout)
+    (note,) = (each for each in findings["findings"] if each["subject"] == "resident process")
+    assert (note["state"], note["sentence"].endswith(told)) == ("note", True)
+
+
+HOOK = """
+import sys
+from ekphory.resident import run_command
+print(run_command(["hook", "run", "claude-code", "prompt"]))
+"""
+
+
+def test_where_none_can_be_used_a_hook_runs_alone_and_waits_for_none(home):
+    open_to_others(home.folder)
+    done = subprocess.run(
+        [sys.executable, "-c", HOOK],
+        input="{}",
+        env=home.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "None\n"  # so the hook is run by this process
+
+
+@in_processes
+@pytest.mark.parametrize("mode", [0o755, 0o770])
+def test_a_folder_that_others_may_enter_later_is_not_used(running, mode):
+    running.folder.chmod(mode)
+    assert running.search("where is the spare key?") == ["The spare key is under the pot"]
+    running.folder.chmod(0o700)
+    assert running.status()["requests"] == 0
+
+
+@in_processes
+def test_a_link_in_place_of_the_folder_is_not_followed(home):
+    elsewhere = home.path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    home.folder.parent.mkdir(parents=True)
+    home.folder.symlink_to(elsewhere)
+    home.add("The spare key is under the pot")
+    assert list(elsewhere.iterdir()) == []
+    assert home.status() == {"running": False}

@@ -2,9 +2,12 @@
 
 import json
 import os
+import shutil
+import socket
 import stat
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -200,3 +203,127 @@ def test_a_link_in_place_of_the_folder_is_not_followed(home):
     home.add("The spare key is under the pot")
     assert list(elsewhere.iterdir()) == []
     assert home.status() == {"running": False}
+
+
+# Who asks.
+
+
+CALLER = """
+import socket, sys
+connection = socket.socket(socket.AF_UNIX)
+connection.connect(sys.argv[1])
+connection.recv(1)
+"""
+OTHERS_PYTHON = shutil.which("python3", path="/usr/bin")
+
+
+@contextmanager
+def connected(home, python=sys.executable, **rights):
+    """Take the connection of a process with such rights, as the resident process does."""
+    home.path.chmod(0o755)
+    path = home.path / "open.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        path.chmod(0o666)
+        listener.listen()
+        caller = subprocess.Popen([python, "-c", CALLER, str(path)], cwd="/", **rights)
+        connection, _ = listener.accept()
+        with connection:
+            yield connection
+        assert caller.wait(timeout=30) == 0
+
+
+@as_root
+@pytest.mark.skipif(OTHERS_PYTHON is None, reason="needs a Python that all may run")
+def test_another_user_is_told_from_the_own_one(home):
+    with (
+        connected(home, OTHERS_PYTHON, user=NOBODY, group=NOBODY) as connection,
+        pytest.raises(resident.NoResident, match=f"belongs to user {NOBODY}"),
+    ):
+        resident.check_peer(connection)
+
+
+def test_a_caller_of_the_own_user_and_groups_is_one_of_ours(home):
+    with connected(home) as connection:
+        assert resident.check_peer(connection) is not None
+        assert resident.is_in_the_same_groups(connection)
+
+
+@as_root
+@pytest.mark.parametrize("other", [{"extra_groups": [*os.getgroups(), 4711]}, {"group": 4711}])
+def test_other_groups_are_told_from_the_own_ones(home, other):
+    with connected(home, **other) as connection:
+        assert resident.check_peer(connection) is not None
+        assert not resident.is_in_the_same_groups(connection)
+
+
+@in_processes
+@as_root
+def test_a_caller_of_other_groups_runs_alone(running):
+    asked = ("search", "where is the spare key?", "--store", str(running.store))
+    done = running.run(*asked, rights={"extra_groups": [*os.getgroups(), 4711]})
+    assert "spare key" in done.stdout
+    assert running.status()["stores"] == []
+    running.run(*asked)
+    assert running.status()["stores"] == [str(running.store)]
+
+
+LIES = """
+import sys
+from ekphory import __version__, resident
+
+request = {"run": ["--version"], "version": __version__, "settings": sys.argv[1]}
+more = {"store": "", "folder": "/", "variables": {}, "terminal": [False, False]}
+print(resident.ask(request | more, seconds=60))
+"""
+
+
+@in_processes
+@as_root
+def test_a_caller_that_lies_about_its_groups_runs_alone(running, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("EKPHORY_")]:
+        monkeypatch.delenv(name)
+
+    def ask(**rights):
+        return subprocess.run(
+            [sys.executable, "-c", LIES, resident.hash_settings()],
+            capture_output=True,
+            text=True,
+            check=True,
+            **rights,
+        ).stdout
+
+    assert "'status': 0" in ask()
+    assert ask(extra_groups=[*os.getgroups(), 4711]) == "{'alone': True}\n"
+
+
+@in_processes
+def test_what_it_makes_is_for_others_to_read_only_where_the_callers_umask_says_so(running):
+    for daemon in ("0", "1"):
+        store = running.path / f"private {daemon}"
+        done = running.run(
+            *("add", "Tea is in the tin", "--store", str(store)),
+            rights={"umask": 0o077},
+            EKPHORY_DAEMON=daemon,
+        )
+        assert done.returncode == 0
+        assert {stat.S_IMODE(each.stat().st_mode) & 0o077 for each in store.rglob("*")} == {0}
+
+
+@pytest.mark.parametrize("told", ["/proc/self/status", "/proc/of/another/system"])
+def test_the_umask_is_read_and_stays(told):
+    before = os.umask(0o027)
+    try:
+        assert [resident.read_umask(told), resident.read_umask(told)] == [0o027, 0o027]
+    finally:
+        assert os.umask(before) == 0o027
+
+
+def test_another_umask_is_another_setting():
+    mine = resident.hash_settings()
+    before = os.umask(0o077 if resident.read_umask() != 0o077 else 0o022)
+    try:
+        assert resident.hash_settings() != mine
+    finally:
+        os.umask(before)
+    assert resident.hash_settings() == mine

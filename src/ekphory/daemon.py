@@ -202,6 +202,8 @@ class Daemon:
     def _run(self, request: Mapping[str, Any], connection: socket.socket) -> Mapping[str, Any]:
         if request.get("version") != __version__ or request["settings"] != self._settings:
             return _ALONE
+        if not resident.is_in_the_same_groups(connection):
+            return _ALONE
         store = str(request["store"]) or default_store()
         mine = resident.identify(store)
         # The default store is found by the settings alone.

@@ -7,6 +7,7 @@ length.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -59,6 +60,12 @@ PASSED_ON = (
 """Variables that each request carries."""
 _SAME = ("HOME", "XDG_DATA_HOME", "TZ", "OMP_NUM_THREADS")
 """Variables that must be the same in both, as every other one of ekphory's."""
+_CREDENTIALS = struct.Struct("=iII")
+"""Process, user and group of Linux's SO_PEERCRED."""
+_PEER_GROUPS = 59
+"""SO_PEERGROUPS of Linux, which the module `socket` does not name."""
+_GROUPS_BYTES = 1024
+"""So many getsockopt reads at most: 256 groups; who is in more goes alone."""
 
 
 class NoResident(EkphoryError):
@@ -206,18 +213,40 @@ def _installation() -> str:
 
 
 def hash_settings() -> str:
-    """Return a hash of the variables that a command's result depends on and that are not sent."""
+    """Return a hash of what a command's result depends on and that is not sent.
+
+    Variables are, and by which rights files are opened and made: groups and the umask.
+    """
     counted = sorted(
         (name, value)
         for name, value in os.environ.items()
         if name.startswith(PREFIX) and name not in {*PASSED_ON, "EKPHORY_DAEMON"}
     )
     places = [os.environ.get(name, "") for name in _SAME]
+    rights = [read_umask(), os.getegid(), sorted(os.getgroups())]
     if not counted:
-        return json.dumps(places)  # the usual case, without the import of hashlib
+        return json.dumps([places, rights])  # the usual case, without the import of hashlib
     import hashlib
 
-    return hashlib.sha256(json.dumps([places, counted]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([places, rights, counted]).encode()).hexdigest()
+
+
+def read_umask(status: str = "/proc/self/status") -> int:
+    """Return this process's umask.
+
+    Args:
+        status: Where Linux tells it. Elsewhere it is read by being set, for an instant to one by
+            which no other could open what another thread makes meanwhile.
+    """
+    try:
+        with open(status, "rb") as file:
+            _, _, told = file.read().partition(b"\nUmask:")
+        return int(told.split()[0], 8)
+    except (OSError, ValueError, IndexError):
+        pass  # not Linux, or before 4.7
+    found = os.umask(0o077)
+    os.umask(found)
+    return found
 
 
 def identify(path: str) -> tuple[int, int] | None:
@@ -280,11 +309,34 @@ def check_peer(connection: socket.socket) -> int | None:
     """
     if not hasattr(socket, "SO_PEERCRED"):
         return None  # the folder's rights are what keeps others out
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-    process, user, _ = struct.unpack("3i", credentials)
+    process, user, _ = _read_credentials(connection)
     if user != os.getuid():
         raise NoResident(f"the socket belongs to user {user}")
-    return int(process)
+    return process
+
+
+def _read_credentials(connection: socket.socket) -> tuple[int, int, int]:
+    size = _CREDENTIALS.size
+    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    process, user, group = _CREDENTIALS.unpack(told)
+    return process, user, group
+
+
+def is_in_the_same_groups(connection: socket.socket) -> bool:
+    """Return whether the other side may open what this process may by its groups.
+
+    True as well where the system does not tell: `hash_settings` counts what the caller says.
+    """
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    _, _, group = _read_credentials(connection)
+    try:
+        told = connection.getsockopt(socket.SOL_SOCKET, _PEER_GROUPS, _GROUPS_BYTES)
+    except OSError as error:
+        return error.errno == errno.ENOPROTOOPT  # Linux before 4.13; else there are too many
+    others = struct.unpack(f"={len(told) // 4}I", told)
+    mine = os.getegid()
+    return group == mine and {group, *others} == {mine, *os.getgroups()}
 
 
 # Asking.

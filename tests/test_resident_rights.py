@@ -327,3 +327,32 @@ def test_another_umask_is_another_setting():
     finally:
         os.umask(before)
     assert resident.hash_settings() == mine
+
+
+# Letting go of a store.
+
+
+@in_processes
+@pytest.mark.parametrize("command", ["backup", "forget"])
+def test_a_store_is_let_go_of_for_a_caller_that_does_without_it_too(running, command):
+    running.search("where is the spare key?")
+    assert running.status()["stores"] == [str(running.store)]
+    arguments = {
+        "backup": ("backup", "--target", str(running.path / "memories.tar")),
+        "forget": ("forget", "--filter", "producer = 'nobody'", "--purge"),
+    }[command]
+    done = running.run(*arguments, "--store", str(running.store), EKPHORY_DAEMON="0")
+    assert done.returncode == 0, done.stderr
+    assert running.status()["stores"] == []
+
+
+def test_the_resident_process_itself_has_nobody_to_ask(home, monkeypatch):
+    resident.make_socket_folder()
+    monkeypatch.setenv(resident.RESIDENT, str(os.getpid()))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(resident.find_socket())
+        listener.listen()
+        listener.setblocking(False)
+        resident.release(str(home.store))
+        with pytest.raises(BlockingIOError):
+            listener.accept()

@@ -303,6 +303,7 @@ def _remove_stale(path: Path) -> None:
 def main() -> int:
     """Serve this installation's socket, unless another process does."""
     os.environ["EKPHORY_DAEMON"] = "0"  # what it runs asks no resident process
+    os.environ[resident.RESIDENT] = str(os.getpid())
     try:
         resident.make_socket_folder()
         path = Path(resident.find_socket())

@@ -46,6 +46,8 @@ _EVENTS = ("prompt", "turn-end", "compact", "session-start", "session-end")
 """Of hooks; with another word the command itself says what is wrong."""
 _DETACHED = "EK_DETACHED"
 """Set for a process that no tool waits for."""
+RESIDENT = "EK_RESIDENT"
+"""Names the resident process by its id, in itself: it has nothing to ask of another."""
 INHERITED_LOCK = "EK_LOCK"
 """Set for a process that holds its lock already."""
 WAITS_UNTIL = "EK_WAITS_UNTIL"
@@ -82,7 +84,11 @@ class Unanswered(EkphoryError):
 
 def is_wanted() -> bool:
     """Return whether a resident process may be used; `EKPHORY_DAEMON=0` switches it off."""
-    return _read_variable("DAEMON") != "0" and hasattr(socket, "AF_UNIX")
+    return _read_variable("DAEMON") != "0" and _has_sockets()
+
+
+def _has_sockets() -> bool:
+    return hasattr(socket, "AF_UNIX")
 
 
 def _read_variable(name: str) -> str:
@@ -698,12 +704,14 @@ def _take_lock(path: str) -> tuple[int, ...] | None:
 def release(store: str) -> None:
     """Make the resident process close its handles on a store, if there is one.
 
-    For what needs every file of the store: a backup, a restore, a purge.
+    For what needs every file of the store: a backup, a restore, a purge. So one that runs is asked
+    with `EKPHORY_DAEMON=0` too.
 
     Raises:
         Unanswered: It was asked and did not answer.
     """
-    if not is_wanted() or "://" in store:
+    is_itself = os.environ.get(RESIDENT) == str(os.getpid())
+    if is_itself or not _has_sockets() or "://" in store:
         return
     try:
         ask({"release": _make_absolute(store)}, seconds=_WRITE_SECONDS)

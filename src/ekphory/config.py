@@ -63,8 +63,8 @@ class Settings:
             default they are.
         keep_snapshots: `0` for a store that keeps nothing of large scopes on disk for the next
             process's first search; by default it does.
-        daemon: `0` for a command line that neither asks nor starts a resident process; by default
-            it does both.
+        daemon: `0` for a command line that neither starts a resident process nor has one answer;
+            by default it does both.
         org: The organisation of the scope; by default unbound.
         project: The project of the scope; by default unbound.
         agent: The agent of the scope; by default unbound.

@@ -1,6 +1,7 @@
 """`ekphory capture` and `ekphory hook`, with the bundled models."""
 
 import json
+import subprocess
 
 import pytest
 from tests.hooks.payloads import CLAUDE_LINES, prompt_payload, write_lines
@@ -77,12 +78,35 @@ def test_hooks_are_installed_shown_and_removed(ekphory, tmp_path):
     assert ekphory.json("hook", "install", "claude-code", *place)["changed"]
     assert not ekphory.json("hook", "install", "claude-code", *place)["changed"]
     told = ekphory.json("hook", "status", "claude-code", *place)
-    assert told["hosts"] == [
-        {"host": "claude-code", "installed": True, "file": str(tmp_path / "settings.json")}
-    ]
+    file = str(tmp_path / "settings.json")
+    assert told["hosts"] == [{"host": "claude-code", "installed": True, "file": file, "git": None}]
     assert ekphory.json("hook", "uninstall", "claude-code", *place)["changed"]
     told = ekphory.json("hook", "status", "claude-code", *place)
     assert told["hosts"][0]["installed"] is False
+
+
+def test_what_git_does_with_the_file_of_a_project_is_told(ekphory, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    git("init")
+    place = ("claude-code", "--scope", "project")
+    exclude = {
+        "file": str(tmp_path / ".git" / "info" / "exclude"),
+        "lines": ["/.claude/settings.local.json"],
+    }
+    assert ekphory.json("hook", "install", *place, "--dry-run")["exclude"] == exclude
+    assert ekphory.json("hook", "status", *place)["hosts"][0]["git"] == "untracked"
+    shown = ekphory.run("hook", "install", *place).stdout
+    assert "git leaves out /.claude/settings.local.json" in shown.replace("\n", " ")
+    assert ekphory.json("hook", "status", *place)["hosts"][0]["git"] == "ignored"
+    assert ekphory.json("hook", "uninstall", *place)["exclude"] == exclude
+    (tmp_path / ".claude" / "settings.local.json").write_text("{}")
+    git("add", "-A")
+    assert "committed" in ekphory.failure("hook", "install", *place, "--dry-run")
+    assert ekphory.json("hook", "status", *place)["hosts"][0]["git"] == "tracked"
+
+
+def git(*words):
+    subprocess.run(["git", *words], check=True, capture_output=True)
 
 
 def test_a_configuration_that_cannot_be_read_hides_no_other_tool(ekphory, tmp_path):

@@ -16,10 +16,8 @@ from ekphory.hooks.running import (
     HookRun,
     capture_waiting,
     find_patterns,
-    find_project,
     is_ignored,
     name_messages,
-    name_of_remote,
     names_ignored,
 )
 from ekphory.hooks.state import HookState
@@ -406,63 +404,6 @@ def test_messages_that_name_an_ignored_path_are_left_out():
     assert names_ignored("see /srv/app/finance/2026/payroll.csv", ["finance"])
     assert not names_ignored("see refinance/payroll.csv", ["finance/"])
     assert not names_ignored("look at config/app.toml", [".env"])
-
-
-@pytest.mark.parametrize(
-    ("url", "name"),
-    [
-        ("git@example.org:team/app.git", "example.org/team/app"),
-        ("https://user:pass@Example.org/team/app", "example.org/team/app"),
-        ("ssh://git@example.org:22/group/team/app.git", "example.org/group/team/app"),
-        ("https://example.org/team/app.git?private_token=s3cr3t#s3cr3t", "example.org/team/app"),
-        ("../app.git", ""),
-        ("/srv/git/app.git", ""),
-        ("", ""),
-    ],
-)
-def test_a_repository_has_the_name_of_its_remote(url, name):
-    assert name_of_remote(url) == name
-
-
-def git(folder, *words):
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
-
-
-def test_a_project_is_its_repositorys_remote_or_path(folder):
-    assert find_project(folder) == str(folder)
-    git(folder, "init")
-    (folder / "src").mkdir()
-    assert find_project(folder / "src") == str(folder)
-    git(folder, "remote", "add", "origin", "git@example.org:team/app.git")
-    assert find_project(folder / "src") == "example.org/team/app"
-
-
-def test_a_repository_that_the_environment_names_is_not_the_folders(folder, tmp_path, monkeypatch):
-    other = tmp_path / "other"
-    other.mkdir()
-    git(other, "init")
-    git(other, "remote", "add", "origin", "git@example.org:team/other.git")
-    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
-    assert find_project(folder) == str(folder)
-
-
-def test_a_link_to_a_folder_of_a_repository_is_of_its_project(folder, tmp_path):
-    (folder / ".git").mkdir()
-    (folder / "src").mkdir()
-    link = tmp_path / "link"
-    link.symlink_to(folder / "src")
-    assert find_project(link) == str(folder)
-
-
-@pytest.mark.parametrize("path", [[], ["-c", "worktree.useRelativePaths=true"]])
-def test_a_further_worktree_is_its_repository(tmp_path, path):
-    home, beside = tmp_path / "home", tmp_path / "beside"
-    git(tmp_path, "init", "home")
-    git(home, "commit", "--allow-empty", "-m", "first")
-    git(home, *path, "worktree", "add", str(beside))
-    (beside / "src").mkdir()
-    assert find_project(beside / "src") == find_project(home) == str(home)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from ekphory import resident
-from ekphory.hooks.running import find_project
+from ekphory.hooks.repository import find_project
 
 from .payloads import prompt_payload
 

@@ -158,7 +158,8 @@ def install_hook(
 ) -> None:
     """Install the hooks in an agent tool: it recalls before each prompt and captures after it.
 
-    What else stands in the tool's configuration is kept. Installing again changes nothing.
+    What else stands in the tool's configuration is kept. Installing again changes nothing. A file
+    that a git repository commits is refused; one that it would commit is left out of it.
 
     Args:
         dry_run: Show what would be written, and write nothing.
@@ -222,12 +223,19 @@ def show_hooks(
     Args:
         host ([HOST]): Only this tool.
     """
+    from ekphory.hooks.repository import find_standing
+
     state = find_hook_state(where)
     asked = hosts.HOST_NAMES if host is None else (hosts.find_host(host).name,)
     if file.scope == "project":
         asked = tuple(name for name in asked if hosts.find_host(name).local_file is not None)
     found: list[dict[str, Any]] = [
-        {"host": name, "installed": _find_installed(tool, place), "file": str(place)}
+        {
+            "host": name,
+            "installed": _find_installed(tool, place),
+            "file": str(place),
+            "git": find_standing(place),
+        }
         for name in asked
         for tool, place in [_find_place(name, file)]
     ]
@@ -237,10 +245,10 @@ def show_hooks(
         told = {"hosts": found, "paused_until": paused, "waiting": len(state.waiting())}
         print_json({**told, "last_failure": failures[0] if failures else None, "events": events})
         return
-    table = make_table("Hooks", *map(_column, ("tool", "installed", "file")))
+    table = make_table("Hooks", *map(_column, ("tool", "installed", "file", "git")))
     for each in found:
         shown = {True: "yes", False: "no", None: "cannot be read"}[each["installed"]]
-        table.add_row(each["host"], shown, each["file"])
+        table.add_row(each["host"], shown, each["file"], each["git"] or "")
     result_console().print(table)
     done = make_table("What they did last", *map(_column, ("at", "tool", "event", "ms", "what")))
     for event in events:
@@ -393,6 +401,10 @@ def _apply(change: hosts.HookChange, output: OutputOptions, done: str, *, dry_ru
     shown = f"{file}: {done if change.is_change else 'nothing to change'}"
     if dry_run:
         shown = f"{file}:\n{change.after or '(removed)'}"
+    if exclusion := change.exclusion:
+        told["exclude"] = {"file": str(exclusion.file), "lines": exclusion.lines}
+        shown += f"\n{exclusion.file}: git {'leaves' if exclusion.is_added else 'no longer leaves'}"
+        shown += f" out {', '.join(exclusion.lines)}"
     print_result(output, told, shown)
 
 

@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 
 from ekphory.atomic_write import write_aside
 from ekphory.errors import InvalidInput
+from ekphory.hooks.repository import Exclusion, apply_exclusion, plan_exclusion, plan_inclusion
 
 EventName = Literal["prompt", "turn-end", "compact", "session-start", "session-end"]
 EVENTS: tuple[EventName, ...] = get_args(EventName)
@@ -106,17 +107,20 @@ class HookChange:
         host: The tool.
         file: Its file.
         before, after: The file's text; None where there is no such file.
+        exclusion: How the repository that the file lies in leaves it out, or no longer does; None
+            where nothing is to be changed for that.
     """
 
     host: HostName
     file: Path
     before: str | None
     after: str | None
+    exclusion: Exclusion | None = None
 
     @property
     def is_change(self) -> bool:
         """Whether anything is to be written."""
-        return self.before != self.after
+        return self.before != self.after or self.exclusion is not None
 
 
 def find_file(host: Host, *, config_dir: Path | None, project: Path | None) -> Path:
@@ -146,6 +150,8 @@ def plan_install(
 ) -> HookChange:
     """Return what an installation writes; what else the file holds is kept.
 
+    Where the file lies in a git repository, the repository leaves it out.
+
     Args:
         host: The tool.
         file: Where.
@@ -153,35 +159,41 @@ def plan_install(
         command: How ekphory is called; None finds it.
 
     Raises:
-        InvalidInput: The file is not what the tool can read.
+        InvalidInput: The file is not what the tool can read, or a repository commits it.
     """
-    before = _read(file)
+    before, exclusion = _read(file), plan_exclusion(find_files(host, file))
     called = find_command() if command is None else command
     if host.form is None:
-        return HookChange(host.name, file, before, _plugin(host, called, options))
+        after = _plugin(host, called, options)
+        return HookChange(host.name, file, before, after, exclusion)
     content = _parse(file, before)
     hooks = _without_ours(content.get("hooks", {}))
     for event, name in host.events.items():
         words = [*called, _MARK, "run", host.name, event, *options]
         hooks.setdefault(name, []).append(host.form(event, words))
-    after = {**({"version": 1} if host.name == "cursor" else {}), **content, "hooks": hooks}
-    return HookChange(host.name, file, before, _format(after))
+    after = {**_begin(host), **content, "hooks": hooks}
+    return HookChange(host.name, file, before, _format(after), exclusion)
+
+
+def _begin(host: Host) -> dict[str, Any]:
+    """Return what a host's configuration holds that has nothing in it."""
+    return {"version": 1} if host.name == "cursor" else {}
 
 
 def plan_uninstall(host: Host, file: Path) -> HookChange:
-    """Return what is left of a host's file without our hooks."""
-    before = _read(file)
+    """Return what is left of a host's file without our hooks, also of one that is committed."""
+    before, exclusion = _read(file), plan_inclusion(find_files(host, file))
     if before is None or host.form is None:
-        return HookChange(host.name, file, before, None)
+        return HookChange(host.name, file, before, None, exclusion)
     content = _parse(file, before)
     if not _has_ours(content.get("hooks", {})):
-        return HookChange(host.name, file, before, before)
+        return HookChange(host.name, file, before, before, exclusion)
     hooks = _without_ours(content.get("hooks", {}))
     rest = {name: value for name, value in content.items() if name != "hooks"}
     if hooks:
         rest["hooks"] = hooks
-    is_kept = rest or file.is_symlink()  # a link stays one
-    return HookChange(host.name, file, before, _format(rest) if is_kept else None)
+    is_kept = rest != _begin(host) or file.is_symlink()  # a link stays one
+    return HookChange(host.name, file, before, _format(rest) if is_kept else None, exclusion)
 
 
 def is_installed(host: Host, file: Path) -> bool:
@@ -192,20 +204,31 @@ def is_installed(host: Host, file: Path) -> bool:
     return _has_ours(_parse(file, text).get("hooks", {}))
 
 
+def find_files(host: Host, file: Path) -> list[Path]:
+    """Return the files that an installation writes: the host's, and what a plugin needs beside."""
+    return [file, *(file.parent / name for name in host.beside)]
+
+
 def apply_change(change: HookChange) -> None:
-    """Write a planned change, whole or not at all."""
-    if not change.is_change:
+    """Write a planned change, whole or not at all.
+
+    Raises:
+        InvalidInput: The repository that the file lies in cannot be made to leave it out.
+    """
+    if change.exclusion is not None:
+        apply_exclusion(change.exclusion)  # first, so that the file is at no moment committed
+    if change.before == change.after:
         return
+    file, *beside = find_files(HOSTS[change.host], change.file)
     if change.after is None:
-        change.file.unlink(missing_ok=True)
-        for name in HOSTS[change.host].beside:
-            (change.file.parent / name).unlink(missing_ok=True)
+        for each in (file, *beside):
+            each.unlink(missing_ok=True)
         return
-    change.file.parent.mkdir(parents=True, exist_ok=True)
-    for name in HOSTS[change.host].beside:
-        (change.file.parent / name).write_text(_read_plugin(name), encoding="utf-8")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for each in beside:
+        each.write_text(_read_plugin(each.name), encoding="utf-8")
     # A link to a file that is kept elsewhere stays one.
-    target = change.file.resolve()
+    target = file.resolve()
     with write_aside(target) as part:
         part.write_text(change.after, encoding="utf-8")
         if target.exists():

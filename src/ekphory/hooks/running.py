@@ -12,8 +12,6 @@ import fnmatch
 import getpass
 import logging
 import os
-import re
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -29,6 +27,7 @@ from ekphory.capture import clean_messages, clean_text, read_messages, redact
 from ekphory.config import read_recorded
 from ekphory.errors import StoreError
 from ekphory.hooks.hosts import EventName, HookPayload, Host, format_reply, read_payload
+from ekphory.hooks.repository import GIT_SECONDS, find_project
 from ekphory.hooks.state import PLACE, HookEvent, HookState, Waiting
 from ekphory.hooks.transcripts import read_lines, read_transcript
 from ekphory.memory import Memory
@@ -50,69 +49,9 @@ _LONGEST_PROMPT = 2_000
 _LEAST_COPIED = 2
 """Messages that two sessions have in common if one is a copy; a single moment may be a chance."""
 IGNORE_FILE = ".ekphoryignore"
-_GIT_SECONDS, _GIT_SECONDS_AT_AN_END = 1.0, 10.0
+_GIT_SECONDS_AT_AN_END = 10.0
 OpenStore = Callable[..., Memory]
 """Opens the store with a scope: `project`, `user`, `agent`."""
-
-
-def find_project(folder: Path, *, seconds: float = _GIT_SECONDS) -> str:
-    """Return the name of the repository that a folder is in: its remote's, or else its path.
-
-    `git@host:team/app.git` and `https://host/team/app` are both `host/team/app`. A folder in no
-    repository is its own project, a link to a folder is that folder, and a further worktree of a
-    repository is the repository.
-
-    Raises:
-        TimeoutError: Git does not tell the remote in so many seconds.
-    """
-    folder = folder.resolve()
-    root = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
-    found = _run_git(root, "config", "--get", "remote.origin.url", seconds=seconds)
-    return name_of_remote(found) or str(_find_main_worktree(root))
-
-
-def _find_main_worktree(root: Path) -> Path:
-    """Return the folder that a worktree was made from (gitrepository-layout), or the folder."""
-    file = root / ".git"
-    try:
-        said = file.read_text("utf-8", "replace") if file.is_file() else ""
-    except OSError:
-        return root  # who may not read it is told by git
-    named = root / said.removeprefix("gitdir:").strip()
-    # REPOSITORY/.git/worktrees/NAME
-    is_worktree = named.parts[-3:-1] == (".git", "worktrees")
-    return named.parents[2].resolve() if is_worktree else root
-
-
-_REMOTE = re.compile(
-    r"(?:[a-z+]+://)?(?:[^/@\s]*@)?([\w.-]+\.[\w-]+)(?::\d+(?=/))?[:/]+([^\s?#]+)(?:[?#]\S*)?"
-)
-
-
-def name_of_remote(url: str) -> str:
-    """Return host and path of a remote, without a login or a query; empty where it has no host."""
-    found = _REMOTE.fullmatch(url.strip())
-    if found is None:
-        return ""
-    path = found[2].strip("/").removesuffix(".git")
-    return f"{found[1].lower()}/{path}"
-
-
-def _run_git(folder: Path, *arguments: str, seconds: float) -> str:
-    try:
-        done = subprocess.run(  # noqa: S603  a fixed command, without a shell
-            ["git", "-C", str(folder), *arguments],  # noqa: S607  the user's own git
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-            # They name the repository of whoever started this process, not the folder's own.
-            env={name: each for name, each in os.environ.items() if not name.startswith("GIT_")},
-        )
-    except subprocess.TimeoutExpired as error:
-        raise TimeoutError(f"git did not answer in {seconds} seconds") from error
-    except OSError:
-        return ""  # without git the path names the project
-    return done.stdout.decode("utf-8", "replace").strip()
 
 
 def is_ignored(folder: Path) -> bool:
@@ -196,7 +135,7 @@ class HookRun:
         project, did, failure, told = "", "", None, ""
         try:
             given = read_payload(payload)
-            seconds = _GIT_SECONDS if self.event == "prompt" else _GIT_SECONDS_AT_AN_END
+            seconds = GIT_SECONDS if self.event == "prompt" else _GIT_SECONDS_AT_AN_END
             project = self.project or find_project(given.folder, seconds=seconds)
             did, told = self._act(given, project)
         except Exception as error:  # noqa: BLE001  a hook never fails its host; it is noted

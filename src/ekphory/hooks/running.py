@@ -12,10 +12,11 @@ import fnmatch
 import getpass
 import logging
 import os
+import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -29,7 +30,7 @@ from ekphory.errors import StoreError
 from ekphory.hooks.hosts import EventName, HookPayload, Host, format_reply, read_payload
 from ekphory.hooks.repository import GIT_SECONDS, find_project
 from ekphory.hooks.state import PLACE, HookEvent, HookState, Waiting
-from ekphory.hooks.transcripts import read_lines, read_transcript
+from ekphory.hooks.transcripts import read_end, read_lines, read_transcript
 from ekphory.memory import Memory
 from ekphory.models.captures import MOST_REACHED, bundled_capture_reader
 from ekphory.models.reranker import RerankPassage, RerankQuery, bundled_reranker
@@ -46,6 +47,8 @@ MOST_TOKENS = 600
 MOST_RECALLED = 6
 _LONGEST_PROMPT = 2_000
 """Characters of a prompt that are searched for; what is pasted behind it is not a question."""
+_READ_OF_A_DIALOGUE = 64_000
+"""Bytes at the end of a transcript in which a memory is looked for before it is told."""
 _LEAST_COPIED = 2
 """Messages that two sessions have in common if one is a copy; a single moment may be a chance."""
 IGNORE_FILE = ".ekphoryignore"
@@ -199,10 +202,11 @@ class HookRun:
                 if (hit.score >= self.least_probability or is_pinned(hit.memory))
                 and hit.id not in known
                 and hit.memory.session != given.session
-                and hit.text not in given.prompt
             )
             found.append(replace(result, hits=hits))
         by_text = {hit.text: hit for result in reversed(found) for hit in reversed(result.hits)}
+        shown = find_shown(by_text, read_dialogue(given) if by_text else [])
+        by_text = {text: hit for text, hit in by_text.items() if text not in shown}
         rules = [hit for hit in by_text.values() if is_pinned(hit.memory)]
         best = sorted(
             (hit for hit in by_text.values() if not is_pinned(hit.memory)),
@@ -211,14 +215,14 @@ class HookRun:
         best = rules + self._find_relevant(asked, best[:MOST_RECALLED])
         chosen = replace(found[0], hits=tuple(best), abstained=not best)
         block = chosen.prompt_block(MOST_TOKENS)
-        shown = [hit.id for hit in block.included]
-        if not shown:
+        told = [hit.id for hit in block.included]
+        if not told:
             return "recalled nothing", ""
         if time.time() > float(os.environ.get(WAITS_UNTIL, "inf")):
             return "recalled too late", ""  # nobody reads it, so that it may be told later
-        self.state.note_recalled(self.host.name, given.session, shown)
-        told = format_reply(self.host, self.event, block.text)
-        return f"recalled {len(shown)} of {len(best)}", told
+        self.state.note_recalled(self.host.name, given.session, told)
+        reply = format_reply(self.host, self.event, block.text)
+        return f"recalled {len(told)} of {len(best)}", reply
 
     def _find_relevant(self, asked: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return those that the bundled reranker finds relevant; all where there is none."""
@@ -251,6 +255,29 @@ class HookRun:
             )
         )
         return "noted for capture"
+
+
+def read_dialogue(given: HookPayload) -> list[str]:
+    """Return what the model has before it: the prompt, and the end of what was said before."""
+    said = list(read_lines(given.messages or ()))
+    # A transcript that cannot be read shows nothing; no host fails for it.
+    with contextlib.suppress(OSError):
+        if given.transcript is not None and given.transcript.is_file():
+            said += read_end(given.transcript, _READ_OF_A_DIALOGUE)
+    return [given.prompt, *(each["content"] for each in said)]
+
+
+def find_shown(texts: Iterable[str], dialogue: Sequence[str]) -> set[str]:
+    """Return those texts that stand in a dialogue, whatever their case and white space."""
+    said = [" ".join(each.casefold().split()) for each in dialogue]
+    return {text for text in texts if _stands_in(text, said)}
+
+
+def _stands_in(text: str, said: Sequence[str]) -> bool:
+    words = " ".join(text.casefold().split())
+    whole = re.compile(rf"(?<!\w){re.escape(words)}(?!\w)")
+    # The pattern is slow, and nearly every message lacks the words.
+    return any(words in each and whole.search(each) for each in said)
 
 
 def _describe(error: Exception) -> str:

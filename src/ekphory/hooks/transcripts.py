@@ -7,6 +7,7 @@ is passed over, a line that is just being written among it.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -36,6 +37,20 @@ def read_transcript(path: Path) -> list[dict[str, Any]]:
     """
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         found = [_parse(line) for line in file]
+    return list(read_lines([line for line in found if isinstance(line, Mapping)]))
+
+
+def read_end(path: Path, most_bytes: int) -> list[dict[str, Any]]:
+    """Return the messages at the end of a transcript file, those that begin within some bytes.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    with path.open("rb") as file:
+        start = max(0, file.seek(0, os.SEEK_END) - most_bytes)
+        file.seek(start)
+        lines = file.read(most_bytes).decode("utf-8-sig", "replace").split("\n")
+    found = [_parse(line) for line in lines[1 if start else 0 :]]  # the first one is cut
     return list(read_lines([line for line in found if isinstance(line, Mapping)]))
 
 

@@ -21,7 +21,7 @@ from ekphory.errors import EkphoryError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
 PREFIX = "EKPHORY_"
@@ -39,9 +39,17 @@ _READ_SECONDS = 10.0
 _SESSION_SECONDS = 20.0
 """So long a resident process may take to load what a session needs."""
 _PIPE_BYTES = 65_536
-_HOOK_SECONDS = 1.8
+HOOK_SECONDS = 1.8
 """So long a hook waits, also for a resident process that is just starting."""
 _POLL_SECONDS = 0.05
+_LATE_FILE = "late-hooks.jsonl"
+_MOST_LATE_BYTES = 100_000
+"""Of the file of prompts that came too late; a fuller one is begun anew."""
+_WHY_LATE = {
+    "starting": f"too late: no resident process answered within {HOOK_SECONDS} seconds",
+    "busy": f"too late: the resident process took longer than {HOOK_SECONDS} seconds",
+    "alone": f"too late: alone, without the resident process, it took over {HOOK_SECONDS} seconds",
+}
 _EVENTS = ("prompt", "turn-end", "compact", "session-start", "session-end")
 """Of hooks; with another word the command itself says what is wrong."""
 _DETACHED = "EK_DETACHED"
@@ -495,24 +503,26 @@ def _run_hook(arguments: Sequence[str]) -> int | None:
     text = _read_stdin()
     if os.environ.pop(_DETACHED, None):
         return None  # nobody waits
-    until = time.monotonic() + _HOOK_SECONDS
+    until = time.monotonic() + HOOK_SECONDS
     answer = _find_answer_to_hook(arguments, text, until) if is_wanted() else {"alone": True}
-    if answer is not None and not answer.get("alone"):
+    if "out" in answer:
         _write(sys.stdout, str(answer["out"]))
         return 0
     if arguments[3:4] != ["prompt"]:
         _run_detached(arguments, text)
         return 0
-    if answer is None:
+    if "late" in answer:
+        _note_late(arguments, answer["late"])
         return 0
-    _end_soon(until - time.monotonic())
+    _end_soon(until - time.monotonic(), arguments)
     return None
 
 
-def _find_answer_to_hook(
-    arguments: Sequence[str], text: str, until: float
-) -> dict[str, Any] | None:
-    """Return the answer to a hook, which waits for the process to start, and not for long."""
+def _find_answer_to_hook(arguments: Sequence[str], text: str, until: float) -> dict[str, Any]:
+    """Return the answer to a hook, which waits for the process to start, and not for long.
+
+    Without one, `late` says why, or `alone` that the command has to be run here.
+    """
     import time
 
     if not _may_be_asked(arguments) or len(text) > MOST_BYTES // 2:
@@ -526,7 +536,7 @@ def _find_answer_to_hook(
         try:
             return ask(request, seconds=left)
         except Unanswered:
-            break
+            return {"late": "busy"}
         except Refused:
             return {"alone": True}  # none can come
         except NoResident:
@@ -534,7 +544,7 @@ def _find_answer_to_hook(
                 start()
                 started = True
             time.sleep(_POLL_SECONDS)
-    return None
+    return {"late": "starting"}
 
 
 def _run_detached(arguments: Sequence[str], text: str) -> None:
@@ -554,13 +564,72 @@ def _run_detached(arguments: Sequence[str], text: str) -> None:
         child.stdin.close()
 
 
-def _end_soon(seconds: float) -> None:
+def _end_soon(seconds: float, arguments: Sequence[str]) -> None:
     """End this process when its tool would wait too long; what was recalled late is not told."""
     import threading
+    import time
 
-    timer = threading.Timer(seconds, os._exit, args=(0,))
+    def end() -> None:
+        try:
+            if WAITS_UNTIL in os.environ:
+                _note_late(arguments, "alone")
+        finally:
+            os._exit(0)
+
+    os.environ[WAITS_UNTIL] = str(time.time() + seconds)
+    timer = threading.Timer(max(seconds, 0.0), end)
     timer.daemon = True
     timer.start()
+
+
+def wait_no_more() -> None:
+    """Say that the tool of this hook has its answer, be it none."""
+    os.environ.pop(WAITS_UNTIL, None)
+
+
+# Prompts that came too late. The process ends with them: it has no time to open any store.
+
+
+def _note_late(arguments: Sequence[str], why: str) -> None:
+    """Note that a prompt got nothing in time: one write, and no import that takes any."""
+    import time
+
+    late = {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()),
+        "store": find_store(arguments),
+        "host": arguments[2],
+        "event": arguments[3],
+        "did": _WHY_LATE[why],
+    }
+    appended = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        make_socket_folder()
+        file = os.open(os.path.join(_find_folder(), _LATE_FILE), appended, 0o600)
+    except (OSError, NoResident):
+        return  # where nothing can be written, nothing can be noted
+    try:
+        if os.fstat(file).st_size > _MOST_LATE_BYTES:
+            os.ftruncate(file, 0)
+        os.write(file, (json.dumps(late) + "\n").encode())
+    except OSError:
+        pass  # likewise
+    finally:
+        os.close(file)
+
+
+def read_late(stores: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the prompts of some stores that came too late, the newest first.
+
+    Args:
+        stores: As `find_store` names them; the empty name is the default one.
+    """
+    try:
+        with open(os.path.join(_find_folder(), _LATE_FILE), encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file if line.endswith("}\n")]
+    except (OSError, ValueError):
+        return []
+    named = set(stores)
+    return [line for line in reversed(lines) if line["store"] in named]
 
 
 def _may_be_asked(arguments: Sequence[str]) -> bool:

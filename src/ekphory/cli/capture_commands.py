@@ -24,11 +24,12 @@ from ekphory.cli.output import make_table, print_json
 from ekphory.config import default_store
 from ekphory.errors import InvalidInput, StoreError
 from ekphory.hooks import hosts
+from ekphory.resident import HOOK_SECONDS, read_late, wait_no_more
 from ekphory.scope import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from ekphory.hooks.running import OpenStore
-    from ekphory.hooks.state import HookState
+    from ekphory.hooks.state import HookEvent, HookState
 
 _HostArgument = Annotated[
     str,
@@ -225,6 +226,7 @@ def show_hooks(
     """
     from ekphory.hooks.repository import find_standing
 
+    late = _read_late(where)
     state = find_hook_state(where)
     asked = hosts.HOST_NAMES if host is None else (hosts.find_host(host).name,)
     if file.scope == "project":
@@ -239,11 +241,13 @@ def show_hooks(
         for name in asked
         for tool, place in [_find_place(name, file)]
     ]
-    paused, events = state.paused_until(), state.events(limit=_SHOWN_EVENTS)
+    paused, events = state.paused_until(), [*late, *state.events(limit=_SHOWN_EVENTS)]
+    events = sorted(events, key=lambda event: event.at, reverse=True)[:_SHOWN_EVENTS]
     failures = state.events(limit=1, failed=True)
     if output.json:
         told = {"hosts": found, "paused_until": paused, "waiting": len(state.waiting())}
-        print_json({**told, "last_failure": failures[0] if failures else None, "events": events})
+        told |= {"last_failure": failures[0] if failures else None, "events": events}
+        print_json({**told, "too_late": len(late), "last_too_late": late[0] if late else None})
         return
     table = make_table("Hooks", *map(_column, ("tool", "installed", "file", "git")))
     for each in found:
@@ -259,6 +263,21 @@ def show_hooks(
         message_console().print(f"Paused until {paused:%Y-%m-%d %H:%M} UTC.")
     if failures:
         message_console().print(f"Failed last, {failures[0].at}: {failures[0].failure}")
+    if late:
+        told_late = f"{len(late)} prompts got nothing in time, the last one {late[0].at}"
+        message_console().print(f"{told_late}: {late[0].did}")
+
+
+def _read_late(where: StoreOptions) -> list[HookEvent]:
+    """Return the prompts whose tool waited no longer, the newest first."""
+    from ekphory.hooks.state import HookEvent
+
+    store = _absolute_store(where)
+    stores = {store, ""} if store == _absolute_store(StoreOptions()) else {store}
+    return [
+        HookEvent(line["at"], line["host"], line["event"], "", 1_000 * HOOK_SECONDS, line["did"])
+        for line in read_late(stores)
+    ]
 
 
 def _find_installed(host: hosts.Host, file: Path) -> bool | None:
@@ -320,6 +339,7 @@ def run_hook(
     if reply := run.reply(sys.stdin.read()):
         sys.stdout.write(reply + "\n")
         sys.stdout.flush()
+    wait_no_more()
     _start_capture(state, open_store, where)
 
 

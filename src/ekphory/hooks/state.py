@@ -73,7 +73,7 @@ class HookEvent:
     project: str
     milliseconds: float
     did: str
-    failure: str | None
+    failure: str | None = None
 
 
 class HookState:

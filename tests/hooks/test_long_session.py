@@ -1,16 +1,16 @@
 """A working day with an agent, and what is known of it in a new session a day later."""
 
 import json
-import shutil
 import subprocess
-import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from scripts.hook_sessions import PROJECT, HookHome, find_turns, read_session, transcript_lines
+from scripts.hook_sessions import PROJECT, find_turns, read_session, transcript_lines
 
 from ekphory.hooks.transcripts import read_lines
+
+from .fake_host import made_home
 
 WRITTEN = read_session()
 SECRET = b"7Qd2-vXk9-Lm40-ZtRe"
@@ -40,14 +40,9 @@ def test_its_transcript_is_read_as_what_was_said_and_what_tools_printed():
 
 
 @pytest.fixture
-def home(monkeypatch):
-    path = Path(tempfile.mkdtemp(prefix="ek"))
-    monkeypatch.setenv("HOME", str(path))
-    monkeypatch.setenv("XDG_DATA_HOME", str(path / "data"))
-    made = HookHome(path)
-    yield made
-    made.stop()
-    shutil.rmtree(path, ignore_errors=True)
+def home():
+    with made_home() as made:
+        yield made
 
 
 def found_in_three(home, question):

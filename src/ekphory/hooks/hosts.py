@@ -164,8 +164,8 @@ def plan_install(
     before, exclusion = _read(file), plan_exclusion(find_files(host, file))
     called = find_command() if command is None else command
     if host.form is None:
-        after = _plugin(host, called, options)
-        return HookChange(host.name, file, before, after, exclusion)
+        plugin = _plugin(host, called, options)
+        return HookChange(host.name, file, before, plugin, exclusion)
     content = _parse(file, before)
     hooks = _without_ours(content.get("hooks", {}))
     for event, name in host.events.items():

@@ -504,7 +504,9 @@ def _run_hook(arguments: Sequence[str]) -> int | None:
     if os.environ.pop(_DETACHED, None):
         return None  # nobody waits
     until = time.monotonic() + HOOK_SECONDS
-    answer = _find_answer_to_hook(arguments, text, until) if is_wanted() else {"alone": True}
+    answer: Mapping[str, Any] = {"alone": True}
+    if is_wanted():
+        answer = _find_answer_to_hook(arguments, text, until)
     if "out" in answer:
         _write(sys.stdout, str(answer["out"]))
         return 0

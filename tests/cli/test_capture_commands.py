@@ -1,5 +1,6 @@
 """`ekphory capture` and `ekphory hook`, with the bundled models."""
 
+import getpass
 import json
 import subprocess
 
@@ -130,6 +131,17 @@ def test_a_hook_recalls_for_a_prompt(ekphory, tmp_path):
     assert "bin/ship" in told
     shown = ekphory.run("hook", "status").stdout
     assert "recalled 1 of 1" in shown
+
+
+def test_a_memory_of_the_user_is_told_in_every_project(ekphory, tmp_path):
+    ekphory.run("add", "Mara prefers tabs over spaces", "--user", getpass.getuser())
+    ekphory.run("add", "Ida prefers spaces over tabs", "--user", "ida")
+    asked = prompt_payload(
+        "claude-code", folder=tmp_path, prompt="Does Mara prefer tabs or spaces?"
+    )
+    told = ekphory.run("hook", "run", "claude-code", "prompt", stdin=json.dumps(asked)).stdout
+    assert "Mara prefers tabs" in told
+    assert "Ida" not in told
 
 
 def test_a_hook_ends_well_whatever_comes(ekphory):

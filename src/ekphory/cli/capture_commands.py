@@ -246,8 +246,11 @@ def show_hooks(
     failures = state.events(limit=1, failed=True)
     if output.json:
         told = {"hosts": found, "paused_until": paused, "waiting": len(state.waiting())}
-        told |= {"last_failure": failures[0] if failures else None, "events": events}
-        print_json({**told, "too_late": len(late), "last_too_late": late[0] if late else None})
+        lasts = {
+            "last_failure": next(iter(failures), None),
+            "last_too_late": next(iter(late), None),
+        }
+        print_json({**told, **lasts, "too_late": len(late), "events": events})
         return
     table = make_table("Hooks", *map(_column, ("tool", "installed", "file", "git")))
     for each in found:

@@ -251,14 +251,15 @@ class Memory:
 
         Preferences, facts, decisions, procedures, mistakes, tasks and events are kept; greetings,
         progress notes, what tools print and what tries to steer a model are not. Repeating the
-        same call adds nothing. Where the handle has a chat model it writes each memory as a
+        same call adds nothing; with other labels it gives these too to what is there already. Where
+        the handle has a chat model it writes each memory as a
         sentence that is understood alone. `docs/capture.md` tells how it works.
 
         Args:
             messages: `[{"role": "user", "content": "…", "at": "2026-05-04T09:00:00Z"}, …]`.
             session: What they belong to.
             source: Where they come from.
-            labels: Names of topics; each memory gets those that fit it.
+            labels: Names of topics; each memory gets those that fit it, also one that is there.
             redact: Whether secrets are cut out before anything is written.
             since: So many messages were captured before; they are context alone.
 

@@ -92,6 +92,23 @@ def test_named_things_are_kept_once_and_can_be_filtered(memory, read_as):
     ]
     assert memory.count(filter="m.entities CONTAINS 'person: Mara'") == 1
     assert memory.count(filter="m.entities CONTAINS 'product'") == 0
+    assert memory.count(filter="m.entities HAS 'place: Bonn'") == 1
+
+
+def test_a_filter_on_one_entity_finds_no_other_whose_name_begins_the_same(memory, read_as):
+    about = {"Ann called": TextSpan(0, 3, "person", 0.9), "Anna wrote": TextSpan(0, 4, "person", 1)}
+    read_as({text: reading("event", spans=(span,)) for text, span in about.items()})
+    memory.capture(said(*about))
+    assert memory.count(filter="m.entities CONTAINS 'person: Ann'") == 2
+    (found,) = memory.list(filter="m.entities HAS 'person: Ann'")
+    assert found.text == "Ann called"
+
+
+def test_what_separates_entities_is_no_part_of_a_name(memory, read_as):
+    text = "We use Foo; Bar"
+    read_as({text: reading("fact", spans=(TextSpan(7, 15, "product", 0.9),))})
+    memory.capture(said(text))
+    assert memory.count(filter="m.entities HAS 'product: Foo, Bar'") == 1
 
 
 @pytest.mark.parametrize(
@@ -133,6 +150,32 @@ def test_repeating_a_capture_adds_nothing(memory, read_as):
     first = memory.capture(messages, session="s1")
     assert memory.capture(messages, session="s1").kept == first.kept
     assert memory.count() == 1
+
+
+BILLED = "The billing department sends invoices on the first of the month"
+
+
+@pytest.mark.parametrize("session", [None, "s1"])
+def test_a_repeated_capture_labels_what_is_there_already(memory, read_as, session):
+    read_as({BILLED: reading("fact"), "I always use tabs": reading("preference")})
+    messages = said(BILLED, "I always use tabs")
+    first = memory.capture(messages, session=session, labels=("billing",)).kept
+    again = memory.capture(messages, session=session, labels=("billing", "invoices"))
+    assert (again.added, again.kept[0].id) == (0, first[0].id)
+    assert again.kept[0].labels == ("billing", "invoices")
+    (labelled,) = memory.list(filter="m.labels HAS 'invoices'")
+    assert (labelled.id, labelled.metadata["labels"]) == (first[0].id, "billing; invoices")
+    assert labelled.metadata["class"] == "fact"
+    assert memory.count() == 2
+
+
+def test_a_label_stays_where_a_later_capture_asks_for_others_or_none(memory, read_as):
+    read_as({BILLED: reading("fact")})
+    (kept,) = memory.capture(said(BILLED), labels=("billing",)).kept
+    memory.capture(said(BILLED), labels=("the garden",))
+    memory.capture(said(BILLED))
+    assert memory.get(kept.id).metadata["labels"] == "billing"
+    assert len(memory.history(kept.id)) == 1
 
 
 def test_a_mistake_goes_to_the_pool_of_mistakes(memory, read_as):

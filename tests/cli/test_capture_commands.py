@@ -53,6 +53,21 @@ def test_a_review_writes_nothing(ekphory, transcript):
     assert not ekphory.store.exists()
 
 
+def test_labels_are_shown_in_a_review_and_given_by_a_capture(ekphory, tmp_path):
+    billed = {"role": "user", "content": "I want my invoices as PDF by mail, never on paper"}
+    file = str(write_lines(tmp_path / "billed.jsonl", [billed]))
+    labels = ("--label", "invoices", "--label", "the garden")
+    (shown,) = ekphory.json("capture", file, "--review", *labels)["kept"]
+    assert shown["labels"] == ["invoices"]
+    assert "labels" in ekphory.run("capture", file, "--review", *labels).stdout
+    assert "labels" not in ekphory.run("capture", file).stdout
+    again = ekphory.run("capture", file, *labels).stdout
+    assert "1 known already" in again
+    assert "labels" in again
+    listed = ekphory.json("list", "--filter", "m.labels HAS 'invoices'")
+    assert listed["total"] == 1
+
+
 def test_a_file_without_messages_is_refused(ekphory, tmp_path):
     (tmp_path / "empty.jsonl").write_text("{}\n")
     assert "holds no message" in ekphory.failure("capture", str(tmp_path / "empty.jsonl"))

@@ -119,7 +119,7 @@ def memberships(draw):
 conditions = (
     comparisons()
     | memberships()
-    | st.builds(Contains, text_references, texts)
+    | st.builds(Contains, text_references, texts, whole=st.booleans())
     | st.builds(IsNull, references)
 )
 

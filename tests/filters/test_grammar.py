@@ -76,6 +76,8 @@ A_THOUSAND = ",".join(["1"] * 1_000)
         ("text CONTAINS 'a%'", Contains(Field("text"), "a%")),
         ("m.note contains 'x'", Contains(MetadataField("note"), "x")),
         ("text NOT CONTAINS 'x'", Not(Contains(Field("text"), "x"))),
+        ("m.labels HAS 'health'", Contains(MetadataField("labels"), "health", whole=True)),
+        ("source not has 'x'", Not(Contains(Field("source"), "x", whole=True))),
         ("session IS NULL", IsNull(Field("session"))),
         ("m.x is not null", Not(IsNull(MetadataField("x")))),
         ("TRUE", And(())),

@@ -87,6 +87,7 @@ def test_a_filter_that_was_checked_is_written_in_one_way(tree, checked):
         (Comparison(MetadataField("x"), "eq", "a" * 10_001), "longer than 10000"),
         (Contains(Field("sequence"), "1"), "holds no text"),
         (Contains(Field("text"), 1), "CONTAINS needs a text"),
+        (Contains(Field("text"), 1, whole=True), "HAS needs a text"),
         (nested(51), "nested deeper than 50"),
         (nested(5_000), "nested deeper than 50"),
         (Or((LEAF,) * 1_001), "more than 1000 values"),

@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 from tests.cases import read_cases
 
-from ekphory.filters.tree import And, Comparison, Contains, Field, Filter, In
+from ekphory.filters.tree import (
+    And,
+    Comparison,
+    Contains,
+    Field,
+    Filter,
+    In,
+    IsNull,
+    MetadataField,
+    Not,
+)
 from ekphory.retrieval.lexical import TERMS_VERSION, passage_terms
 from ekphory.store.protocol import (
     NEVER,
@@ -127,6 +137,18 @@ class StoreContract:
         in_any_case = Contains(Field("text"), "über dog's", any_case=True)
         assert store.count(in_any_case) == 1
         assert store.count(replace(in_any_case, any_case=False)) == 0
+
+    def test_an_entry_of_a_list_is_found_whole_and_no_part_of_another(self, store: Store) -> None:
+        for key, named in ((1, "person: Ann; place: Bonn"), (2, "person: Anna"), (3, "person: Ann")):
+            named_record = replace(contract_record(key), metadata={"entities": named})
+            store.append([contract_row(key, named_record)])
+        store.append([contract_row(4, replace(contract_record(4), metadata={}))])
+        ann = Contains(MetadataField("entities"), "person: Ann", whole=True)
+        assert store.keys(ann).tolist() == [1, 3]
+        assert store.keys(replace(ann, text="place: Bonn")).tolist() == [1]
+        assert store.keys(replace(ann, text="PERSON: ANNA", any_case=True)).tolist() == [2]
+        assert store.keys(And((Not(ann), IsNull(Field("superseded_by"))))).tolist() == [2, 4]
+        assert store.keys(replace(ann, text="")).tolist() == []
 
     def test_scanned_records_leave_out_history_and_earlier_keys(self, store: Store) -> None:
         store.append([contract_row(1), contract_row(5)])

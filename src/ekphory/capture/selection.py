@@ -31,13 +31,21 @@ from ekphory.capture.transcript import GivenMessage, read_messages
 from ekphory.config import read_settings
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput
-from ekphory.filters.tree import Comparison, Field
-from ekphory.history import get, in_view
+from ekphory.filters.tree import SEPARATOR, Comparison, Field
+from ekphory.history import change, get, in_view
 from ekphory.models import captures
 from ekphory.models.chat import Chat
 from ekphory.prompting.injection import find_injection
 from ekphory.scope import Scope
-from ekphory.types import DEFAULT_POOL, MemoryType, Scalar, WriteReport, is_storable, now_utc
+from ekphory.types import (
+    DEFAULT_POOL,
+    MemoryRecord,
+    MemoryType,
+    Scalar,
+    WriteReport,
+    is_storable,
+    now_utc,
+)
 from ekphory.write import Draft, add_drafts, make_draft
 
 LEAST_STEERING = 0.2
@@ -60,6 +68,8 @@ TYPE_OF: Mapping[captures.MessageClass, MemoryType] = {
 }
 POOL_OF: Mapping[captures.MessageClass, str] = {"mistake": "agent_mistakes"}
 """Where a class has a pool of its own."""
+_LABELS = "labels"
+"""The key of metadata that holds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,7 @@ class Captured:
         id, text, type, importance: Of the memory.
         class_: What it is about: a preference, fact, decision, procedure, mistake, task or event.
         entities: What it names.
-        labels: Those of the given ones that fit it.
+        labels: Those of the given ones that fit it; the memory has them.
         evidence: The messages that it is made of, by their places from 0.
     """
 
@@ -115,7 +125,7 @@ def capture(  # noqa: PLR0913  where it goes, and how it is read
     since: int,
     chat: Chat | None,
 ) -> CaptureReport:
-    """Keep what is worth remembering of messages; repeating it adds nothing.
+    """Keep what is worth remembering of messages; repeating it adds nothing but labels.
 
     Where a chat model is given it writes each memory as a sentence that is understood alone; what
     was said stays in the metadata, and decides whether the memory is there already.
@@ -498,7 +508,10 @@ def _write(
     new = [draft for draft, known in zip(finished, there, strict=True) if known is None]
     report = add_drafts(engine, scope, new) if new else WriteReport(0, 0, [])
     written = iter(report.ids)
-    records = [get(engine, scope, known or next(written)) for known in there]
+    records = [
+        _label(engine, scope, known or next(written), its_labels)
+        for known, its_labels in zip(there, fitting, strict=True)
+    ]
     kept = [
         Captured(
             id=record.id,
@@ -513,6 +526,24 @@ def _write(
         for each, its_labels, record in zip(chosen, fitting, records, strict=True)
     ]
     return kept, report.added
+
+
+def _label(engine: Engine, scope: Scope, memory_id: str, labels: Sequence[str]) -> MemoryRecord:
+    """Return a memory; one that was there already and lacks a label gets it beside its own."""
+    record = get(engine, scope, memory_id)
+    if set(labels) <= set(_labels_of(record)):
+        return record
+
+    def add(before: MemoryRecord) -> dict[str, Any]:
+        joined = SEPARATOR.join(dict.fromkeys((*_labels_of(before), *labels)))
+        return {"metadata": {**before.metadata, _LABELS: joined}}
+
+    return change(engine, scope, memory_id, add)
+
+
+def _labels_of(record: MemoryRecord) -> list[str]:
+    told = record.metadata.get(_LABELS)
+    return told.split(SEPARATOR) if isinstance(told, str) else []
 
 
 def _find_captured(
@@ -548,7 +579,7 @@ def _finish(draft: Draft, *, labels: Sequence[str], sentence: str | None) -> Dra
     record = draft.record
     metadata = dict(record.metadata)
     if labels:
-        metadata["labels"] = "; ".join(labels)
+        metadata[_LABELS] = SEPARATOR.join(labels)
     if sentence is not None:
         metadata["said"] = record.text
     text = record.text if sentence is None else sentence
@@ -559,5 +590,5 @@ def _metadata(each: _Chosen) -> dict[str, Scalar]:
     """Return what filters can ask for; several entities stand in one text."""
     told: dict[str, Scalar] = {"class": each.class_, "evidence": ",".join(map(str, each.evidence))}
     if each.entities:
-        told["entities"] = "; ".join(f"{entity.kind}: {entity.text}" for entity in each.entities)
+        told[services.ENTITIES] = services.join_entities(each.entities)
     return told

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ import numpy as np
 
 from ekphory.config import Settings
 from ekphory.errors import InvalidInput, ServiceError
+from ekphory.filters.tree import SEPARATOR
 from ekphory.http_service import JsonTransport, Service, complete_url
 from ekphory.models.captures import ENTITY_KINDS, EntityKind
 from ekphory.models.chat import Chat, ChatMessage, ChatOptions
@@ -72,6 +73,22 @@ class Entity:
 
     text: str
     kind: EntityKind
+
+
+ENTITIES = "entities"
+"""The key of metadata that holds what a memory names."""
+
+
+def join_entities(entities: Iterable[Entity]) -> str:
+    """Return entities as one text, such as `person: Ann; place: Bonn`, which `HAS` looks into."""
+    # What separates entities stands in none of them.
+    return SEPARATOR.join(f"{each.kind}: {each.text.replace(';', ',')}" for each in entities)
+
+
+def split_entities(text: str) -> list[str]:
+    """Return the entities of such a text, each as `kind: name`; others than ours are left out."""
+    found = dict.fromkeys(text.split(SEPARATOR))
+    return [each for each in found if each.partition(": ")[0] in ENTITY_KINDS]
 
 
 class EntityFinder(Protocol):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Column
+from rich.table import Column, Table
 
 from ekphory.cli.command import command, message_console, print_result, result_console
 from ekphory.cli.options import OutputOptions, StoreOptions, open_for_writing, settings_for
@@ -28,6 +28,7 @@ from ekphory.resident import HOOK_SECONDS, read_late, wait_no_more
 from ekphory.scope import DEFAULT_NAME
 
 if TYPE_CHECKING:
+    from ekphory.capture import Captured, CaptureReport
     from ekphory.hooks.running import OpenStore
     from ekphory.hooks.state import HookEvent, HookState
 
@@ -60,7 +61,7 @@ def capture(
 
     Transcripts of Claude Code, Codex, Gemini CLI, Cursor, opencode and OpenClaw are read, and
     messages with `role` and `content`. Repeating it adds nothing, and what hooks captured of the
-    same session and project is there already.
+    same session and project is there already; both get the labels that fit them.
 
     Args:
         file (FILE): A transcript: lines of JSON, or a JSON list.
@@ -68,12 +69,12 @@ def capture(
         label: A topic that memories may be about; repeatable.
         review: Show what would be kept, and write nothing.
     """
-    messages = _read_messages(file)
+    messages, labels = _read_messages(file), tuple(label or ())
     if review:
-        report = _review(messages)
+        report = _review(messages, labels)
     else:
         with open_for_writing(where) as memory:
-            session, labels = settings_for(where).session, tuple(label or ())
+            session = settings_for(where).session
             report = memory.capture(
                 messages, session=session, source=source or file.name, labels=labels
             )
@@ -83,10 +84,7 @@ def capture(
         title = f"{len(report.kept)} of {len(messages)} messages are worth remembering"
     elif known := len(report.kept) - report.added:
         title += f", {known} known already"
-    shown = make_table(title, *map(_column, ("class", "text", "names")))
-    for each in report.kept:
-        shown.add_row(each.class_, each.text, ", ".join(entity.text for entity in each.entities))
-    print_result(output, report, shown)
+    print_result(output, report, _make_captured_table(title, report.kept, labels=labels))
     if not output.json:
         told = f"{report.redactions} secrets cut out, {len(report.steering)} messages that steer."
         message_console().print(told, style="dim")
@@ -124,12 +122,25 @@ def _read_messages(file: Path) -> list[dict[str, Any]]:
     return messages
 
 
-def _review(messages: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401  a CaptureReport
+def _make_captured_table(
+    title: str, kept: Sequence[Captured], *, labels: Sequence[str]
+) -> Table:
+    """Return what was captured, with its labels where some were asked for."""
+    columns = ("class", "text", "names", *(("labels",) if labels else ()))
+    table = make_table(title, *map(_column, columns))
+    for each in kept:
+        names = ", ".join(entity.text for entity in each.entities)
+        cells = (each.class_, each.text, names, ", ".join(each.labels))
+        table.add_row(*cells[: len(columns)])
+    return table
+
+
+def _review(messages: Sequence[dict[str, Any]], labels: Sequence[str]) -> CaptureReport:
     """Capture into a store that is thrown away."""
     from ekphory.memory import Memory
 
     with tempfile.TemporaryDirectory() as folder, Memory(Path(folder) / "store") as memory:
-        return memory.capture(messages)
+        return memory.capture(messages, labels=labels)
 
 
 # `ekphory hook`.

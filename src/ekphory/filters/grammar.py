@@ -122,17 +122,19 @@ def _unreadable(text: str, position: int) -> FilterError:
 #     condition := field ( = | != | <> | > | < | >= | <= ) value
 #                | field [NOT] IN "(" [value ("," value)*] ")"
 #                | field [NOT] CONTAINS 'text'
+#                | field [NOT] HAS 'entry'
 #                | field IS [NOT] NULL
 #     field     := name | m.key | metadata.key | m."any key" | "any key"
 #     value     := 'text' | number | TRUE | FALSE | date('ISO 8601')
 #
-# A doubled quote inside quotes stands for one. Keywords are case-insensitive.
+# A doubled quote inside quotes stands for one. Keywords are case-insensitive. HAS looks for a whole
+# entry of a list that is written as one text, such as "person: Ann; place: Bonn".
 #
 # Own recursive descent: a parser library would save a third of it, and its errors name no remedy.
 
 Item = TypeVar("Item")
 _PREFIXES = ("m.", "metadata.")
-_CONDITION_REMEDY = "Follow the field with =, !=, <, <=, >, >=, IN, CONTAINS or IS [NOT] NULL."
+_CONDITION_REMEDY = "Follow the field with =, !=, <, <=, >, >=, IN, CONTAINS, HAS or IS [NOT] NULL."
 _VALUE_REMEDY = "Write a text in single quotes, a number, true, false or date('2026-05-01')."
 
 
@@ -253,6 +255,9 @@ class _Parser:
         if self._accept("CONTAINS"):
             place = self._token.place
             return check_contains(Contains(field, self._text()), place)
+        if self._accept("HAS"):
+            place = self._token.place
+            return check_contains(Contains(field, self._text(), whole=True), place)
         raise self._unexpected("no condition", _CONDITION_REMEDY)
 
     def _comparison(self, field: FieldReference, operator: Operator) -> Comparison:
@@ -365,8 +370,8 @@ def _print_condition(condition: Comparison | In | Contains | IsNull, negation: s
             return f"{field} {_SYMBOLS_BY_OPERATOR[operator]} {_print_value(value)}"
         case In(values=values):
             return f"{field} {negation}IN ({', '.join(map(_print_value, values))})"
-        case Contains(text=text):
-            return f"{field} {negation}CONTAINS {_print_value(text)}"
+        case Contains(text=text, whole=whole):
+            return f"{field} {negation}{'HAS' if whole else 'CONTAINS'} {_print_value(text)}"
         case IsNull():
             return f"{field} IS {negation}NULL"
 

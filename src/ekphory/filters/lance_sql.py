@@ -11,6 +11,7 @@ from typing import Literal, cast
 
 from ekphory.filters.tree import (
     FIELD_KINDS,
+    SEPARATOR,
     SYMBOLS,
     And,
     Comparison,
@@ -99,12 +100,25 @@ def _condition(condition: Comparison | In | Contains | IsNull) -> _Sql:
             return _compare(field, operator, value)
         case In(field=field, values=values):
             return _is_one_of(field, values)
-        case Contains(field=field, text=text, any_case=True):
-            return _Sql(f"contains(lower({_operand(field, text)}), {_quote(text.lower())})")
-        case Contains(field=field, text=text):
-            return _Sql(f"contains({_operand(field, text)}, {_quote(text)})")
+        case Contains():
+            return _contains(condition)
         case IsNull(field=field):
             return _is_missing(field)
+
+
+def _contains(condition: Contains) -> _Sql:
+    operand, text = _operand(condition.field, condition.text), condition.text
+    if condition.any_case:
+        operand, text = f"lower({operand})", text.lower()
+    if condition.whole:
+        # Unlike concat, || leaves null where the field is missing.
+        ends = _quote(SEPARATOR)
+        operand, text = f"{ends} || {operand} || {ends}", _as_entry(text)
+    return _Sql(f"contains({operand}, {_quote(text)})")
+
+
+def _as_entry(text: str) -> str:
+    return f"{SEPARATOR}{text}{SEPARATOR}"
 
 
 def _compare(field: FieldReference, operator: Operator, value: Value) -> _Sql:
@@ -213,12 +227,17 @@ def _holds_of(found: Value | None, condition: Comparison | In | Contains | IsNul
             return found in values  # a text equals nothing but a text
         case In(values=values):
             return any(_compares("eq", found, wanted) for wanted in values)
-        case Contains(text=text, any_case=True):
-            return isinstance(found, str) and text.lower() in found.lower()
-        case Contains(text=text):
-            return isinstance(found, str) and text in found
+        case Contains():
+            return isinstance(found, str) and _is_within(condition, found)
         case IsNull():
             return found is None
+
+
+def _is_within(condition: Contains, found: str) -> bool:
+    text = condition.text
+    if condition.any_case:
+        text, found = text.lower(), found.lower()
+    return _as_entry(text) in _as_entry(found) if condition.whole else text in found
 
 
 def _read(field: FieldReference, record: MemoryRecord) -> Value | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -23,6 +23,8 @@ SYMBOLS: Mapping[str, Operator] = MappingProxyType(
 )
 """How each operator is written, in the text form of filters and in SQL."""
 Value = str | int | float | bool | datetime
+SEPARATOR = "; "
+"""What stands between the entries of a list that is written as one text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +63,21 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """The field's text contains `text`; `any_case` takes small and capital letters as the same.
+    """The field's text contains `text`.
 
-    Only a tree can say `any_case`, and the text form of filters cannot.
+    Attributes:
+        field: Where it is looked for.
+        text: What is looked for.
+        any_case: Whether small and capital letters are the same; only a tree can say so, and the
+            text form of filters cannot.
+        whole: Whether it must be a whole entry of a list that is written with `SEPARATOR`, as the
+            entities and labels of a captured memory are; HAS in the text form.
     """
 
     field: FieldReference
     text: str
     any_case: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +216,15 @@ def check_comparison(comparison: Comparison, place: str = "") -> Comparison:
 
 
 def check_contains(contains: Contains, place: str = "") -> Contains:
-    """Check one CONTAINS and return its normal form; arguments and errors as `check_field`."""
+    """Check one CONTAINS or HAS and return its normal form; the rest as `check_field`."""
     field, text = check_field(contains.field, place), contains.text
+    word = "HAS" if contains.whole else "CONTAINS"
     if isinstance(field, Field) and FIELD_KINDS[field.name] != "text":
-        remedy = "Use CONTAINS on a text field, and = or < on this one."
+        remedy = f"Use {word} on a text field, and = or < on this one."
         raise _error(field.name, f"holds no text{place}", remedy)
     if not isinstance(text, str):
-        raise _error(text, f"CONTAINS needs a text{place}", "Put it in single quotes.")
-    return Contains(field, _check_text(text, place), contains.any_case)
+        raise _error(text, f"{word} needs a text{place}", "Put it in single quotes.")
+    return replace(contains, field=field, text=_check_text(text, place))
 
 
 def read_moment(value: str | datetime, place: str = "") -> datetime:

@@ -109,6 +109,21 @@ def test_memories_are_counted_by_pool_type_importance_and_time_within_the_filter
     assert (narrow["total"], narrow["pools"], narrow["bars"]) == (0, {"agent_memory": 1}, [])
 
 
+@pytest.mark.usefixtures("made_project")
+def test_memories_are_counted_and_chosen_by_what_they_name(server, project, outlined, say):
+    say("Ann met Anna", metadata={"entities": "person: Ann; person: Anna"})
+    say("Anna is in Bonn", metadata={"entities": "person: Anna; place: Bonn"})
+    say("no entity of a capture", metadata={"entities": "whatever: this"})
+    say("nobody is here")
+    counts = {"person: Anna": 2, "person: Ann": 1, "place: Bonn": 1}
+    assert outlined()["entities"] == counts
+    narrow = outlined(entity="person: Ann")
+    assert (narrow["total"], narrow["entities"]) == (1, counts)
+    assert outlined(text="bonn")["entities"] == {"person: Anna": 1, "place: Bonn": 1}
+    memories = server.answer("/inspect/memories", {**project, "entity": "person: Ann"})["memories"]
+    assert [each["text"] for each in memories] == ["Ann met Anna"]
+
+
 def test_memories_come_page_by_page_in_order(server, project, say):
     for day in range(1, 6):
         say(f"day {day}", timestamp=f"2026-01-0{day}T00:00:00Z")

@@ -229,6 +229,18 @@ def test_memories_are_chosen_by_user_and_source(inspector, demo):
     assert inspector.page.url.endswith("session=kettle&user=ines&source=letter")
 
 
+def test_memories_are_chosen_by_what_they_name(inspector, demo):
+    with demo.service.memory(DEMO) as memory:
+        for text, named in (("Ann rang", "person: Ann"), ("Anna wrote", "person: Anna")):
+            memory.add(text, session="calls", metadata={"entities": named})
+    inspector.page.goto(f"{demo.url}/inspect#/memories?session=calls")
+    view = inspector.page.locator("#memories")
+    view.get_by_text("1–2 of 2").wait_for()
+    view.get_by_label("Entity").select_option("person: Ann")
+    view.get_by_text("1–1 of 1").wait_for()
+    assert "Ann rang" in view.locator(".memory").inner_text()
+
+
 def test_a_memory_is_changed_forgotten_and_taken_back(inspector, demo):
     with demo.service.memory(DEMO) as memory:
         memory.add("The bike is red", id="bike", session="garage")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -30,7 +30,7 @@ from ekphory.store.protocol import (
     StoreIdentity,
     Verification,
 )
-from ekphory.types import MemoryRecord, Progress, now_utc, to_microseconds
+from ekphory.types import MemoryRecord, Progress, encode_metadata, now_utc, to_microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +251,8 @@ class InMemoryStore:
 def _plain(value: object) -> object:
     if isinstance(value, datetime):
         return to_microseconds(value)
+    if isinstance(value, Mapping):
+        return encode_metadata(value)
     return "" if value is None else value
 
 

@@ -31,7 +31,7 @@ from ekphory.store.protocol import (
     first_key,
 )
 from ekphory.testing import HashEmbedder
-from ekphory.types import MemoryRecord, Scalar, to_microseconds
+from ekphory.types import MemoryRecord, Scalar, decode_metadata, to_microseconds
 
 _CASES = read_cases(__file__)
 CONTRACT_IDENTITY = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, HashEmbedder().identity)
@@ -131,6 +131,8 @@ class StoreContract:
         assert found["importance"][0] == pytest.approx(full.importance)
         assert found["created_at"][0] == to_microseconds(full.created_at)
         assert store.scan_fields(In(Field("id"), ("nobody",)), names)["pool"].tolist() == []
+        (told, _) = store.scan_fields(_EVERYTHING, ("metadata",))["metadata"].tolist()
+        assert decode_metadata(told) == full.metadata
 
     def test_a_text_is_found_in_any_case_where_that_is_asked_for(self, store: Store) -> None:
         store.append([contract_row(1, replace(contract_record(1), text="It's ÜBER Dog's bed"))])
@@ -139,7 +141,11 @@ class StoreContract:
         assert store.count(replace(in_any_case, any_case=False)) == 0
 
     def test_an_entry_of_a_list_is_found_whole_and_no_part_of_another(self, store: Store) -> None:
-        for key, named in ((1, "person: Ann; place: Bonn"), (2, "person: Anna"), (3, "person: Ann")):
+        for key, named in (
+            (1, "person: Ann; place: Bonn"),
+            (2, "person: Anna"),
+            (3, "person: Ann"),
+        ):
             named_record = replace(contract_record(key), metadata={"entities": named})
             store.append([contract_row(key, named_record)])
         store.append([contract_row(4, replace(contract_record(4), metadata={}))])

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from uuid import UUID, uuid5
 
 from ekphory.agent.provider import AgentOptions
+from ekphory.capture.services import ENTITIES
 from ekphory.catalog.database import Database
 from ekphory.catalog.projects import EpisodicSwitches
 from ekphory.filters.grammar import parse_filter
@@ -247,6 +248,7 @@ class Selection:
     Attributes:
         text: What the text contains; small and capital letters are the same.
         pool, type, session, user, source: Only this one.
+        entity: Only what names this, as `kind: name`.
         since, until: Only what happened from the one moment on, and before the other.
         least_importance: Only memories of at least this importance, in [0, 1].
     """
@@ -257,6 +259,7 @@ class Selection:
     session: str | None = None
     user: str | None = None
     source: str | None = None
+    entity: str | None = None
     since: datetime | None = None
     until: datetime | None = None
     least_importance: float | None = None
@@ -274,6 +277,8 @@ class Selection:
             for name, operator, value in wanted
             if value is not None
         ]
+        if self.entity is not None:
+            asked.append(Contains(MetadataField(ENTITIES), self.entity, whole=True))
         if self.text:
             asked.append(Contains(Field("text"), self.text, any_case=True))
         return And(tuple(asked))

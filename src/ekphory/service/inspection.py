@@ -15,9 +15,10 @@ from pydantic import BaseModel, BeforeValidator, JsonValue
 
 from ekphory.agent.provider import AgentOptions
 from ekphory.agent_trace import HopResolved, ToolReturned
+from ekphory.capture.services import ENTITIES, split_entities
 from ekphory.catalog.database import NotThere
 from ekphory.errors import InvalidInput
-from ekphory.filters.tree import EVERYTHING, Field, In
+from ekphory.filters.tree import EVERYTHING, Contains, Field, Filter, In, MetadataField
 from ekphory.history import in_view
 from ekphory.memory import Memory, Records
 from ekphory.prompting.block import format_age
@@ -37,6 +38,7 @@ from ekphory.types import (
     MemoryRecord,
     StageStatus,
     Trace,
+    decode_metadata,
     is_pinned,
     now_utc,
     to_microseconds,
@@ -396,8 +398,10 @@ IMPORTANCE_STEPS = 10
 
 
 MOST_NAMES = 200
-"""Of more sessions, users or sources those with the most memories are named."""
+"""Of more sessions, users, sources or entities those with the most memories are named."""
 _COLUMNS = (*FACETS, "at", "importance")
+_NAMING: Filter = Contains(MetadataField(ENTITIES), "")
+"""Whatever names something."""
 
 
 class OutlineAnswer(BaseModel):
@@ -409,12 +413,47 @@ class OutlineAnswer(BaseModel):
     sessions: dict[str, int]
     users: dict[str, int]
     sources: dict[str, int]
+    entities: dict[str, int]
     importance: list[int]
     unit: UnitName | None
     bars: list[ShownBar]
 
 
-def count_memories(columns: Columns, let_through: Mapping[str, NDArray[np.bool_]]) -> OutlineAnswer:
+@dataclass(frozen=True, slots=True)
+class Mentions:
+    """What memories name, a pair for each entity of each.
+
+    Attributes:
+        rows: The place of the memory among all.
+        names: The entity, as `kind: name`.
+    """
+
+    rows: IntArray
+    names: NDArray[np.object_]
+
+
+def find_mentions(keys: IntArray, naming: Columns) -> Mentions:
+    """Return what memories name.
+
+    Args:
+        keys: Of all memories, in order.
+        naming: Key and metadata of those that name something.
+    """
+    places = {key: row for row, key in enumerate(keys.tolist())}
+    told = zip(naming["key"].tolist(), naming["metadata"].tolist(), strict=True)
+    pairs = [
+        (places[key], name)
+        for key, text in told
+        if key in places
+        for name in split_entities(str(decode_metadata(text)[ENTITIES]))
+    ]
+    rows, names = zip(*pairs, strict=True) if pairs else ((), ())
+    return Mentions(np.array(rows, np.int64), np.array(names, object))
+
+
+def count_memories(
+    columns: Columns, mentions: Mentions, let_through: Mapping[str, NDArray[np.bool_]]
+) -> OutlineAnswer:
     """Count memories.
 
     Each count but `total` is of what the rest of the selection lets through: the pools stand there
@@ -422,6 +461,7 @@ def count_memories(columns: Columns, let_through: Mapping[str, NDArray[np.bool_]
 
     Args:
         columns: The fields in `_COLUMNS` of all memories.
+        mentions: What they name.
         let_through: Which of them each part of a selection lets through, by what it is about.
     """
 
@@ -435,17 +475,30 @@ def count_memories(columns: Columns, let_through: Mapping[str, NDArray[np.bool_]
     in_time = but_for("since", "until")
     unit, bars = count_by_time(columns["at"][in_time], columns["type"][in_time])
     facets = {f"{name}s": _count(columns[name][but_for(name)]) for name in FACETS}
+    named = mentions.names[but_for("entity")[mentions.rows]]
     tenths, _ = np.histogram(
         columns["importance"][but_for("importance")], bins=IMPORTANCE_STEPS, range=(0, 1)
     )
     total, importance = int(np.count_nonzero(but_for())), tenths.tolist()
-    return OutlineAnswer(total=total, **facets, importance=importance, unit=unit, bars=bars)
+    return OutlineAnswer(
+        total=total,
+        **facets,
+        entities=_count(named),
+        importance=importance,
+        unit=unit,
+        bars=bars,
+    )
 
 
-def _let_through(columns: Columns, selection: Selection) -> dict[str, NDArray[np.bool_]]:
+def _let_through(
+    columns: Columns, mentions: Mentions, selection: Selection
+) -> dict[str, NDArray[np.bool_]]:
     """Return which memories each part of a selection lets through, but for the text."""
     chosen = {name: getattr(selection, name) for name in FACETS}
     masks = {name: columns[name] == value for name, value in chosen.items() if value is not None}
+    if selection.entity is not None:
+        naming = mentions.rows[mentions.names == selection.entity]
+        masks["entity"] = np.isin(np.arange(len(columns["key"])), naming)
     if selection.least_importance is not None:
         masks["importance"] = columns["importance"] >= selection.least_importance
     if selection.since is not None:
@@ -558,11 +611,13 @@ class Inspection:
             store = engine.store
             store.version()
             columns = store.scan_fields(in_view(scope, EVERYTHING), _COLUMNS)
-            masks = _let_through(columns, selection)
+            naming = store.scan_fields(in_view(scope, _NAMING), ("metadata",))
+            mentions = find_mentions(columns["key"], naming)
+            masks = _let_through(columns, mentions, selection)
             if selection.text:
                 with_text = store.keys(in_view(scope, Selection(text=selection.text).condition()))
                 masks["text"] = np.isin(columns["key"], with_text)
-        return count_memories(columns, masks)
+        return count_memories(columns, mentions, masks)
 
     def growth(self, org: str | None, project: str | None) -> GrowthAnswer:
         """Count memories by when they were written; None counts all organisations or projects."""

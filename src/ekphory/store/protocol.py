@@ -344,7 +344,8 @@ class Store(Protocol):
 
         Args:
             where: Which memories.
-            names: Of scope fields, pool, type, source, importance and moments; `key` is given too.
+            names: Of scope fields, pool, type, source, importance and moments; `metadata` is the
+                text that `encode_metadata` gives. `key` is given too.
         """
 
     def scan_vectors(

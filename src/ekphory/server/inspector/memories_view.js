@@ -12,7 +12,8 @@ import { askProject } from "./server.js";
 import { timeline } from "./timeline.js";
 
 const SIZE = 20;
-const FACETS = ["pool", "type", "session", "user", "source"];
+// The facets, each with its plural.
+const FACETS = { pool: "pools", type: "types", session: "sessions", user: "users", source: "sources", entity: "entities" };
 
 export function memoriesView(section) {
   const form = section.querySelector("form");
@@ -46,7 +47,7 @@ export function memoriesView(section) {
   }
 
   function show({ outline, memories }) {
-    for (const name of FACETS) offer(form.elements[name], name, outline[`${name}s`]);
+    for (const [name, plural] of Object.entries(FACETS)) offer(form.elements[name], plural, outline[plural]);
     const picture = timeline(outline, (begins, ends) => {
       [since.value, until.value] = [begins.slice(0, 10), ends.slice(0, 10)];
       // Hours of one day: the day is the least that the controls can name.
@@ -81,7 +82,7 @@ export function memoriesView(section) {
     },
     clear: () => {
       answer.clear();
-      for (const name of FACETS) form.elements[name].replaceChildren();
+      for (const name of Object.keys(FACETS)) form.elements[name].replaceChildren();
     },
   };
 }
@@ -92,12 +93,12 @@ function dayAfter(day) {
   return next.toISOString().slice(0, 10);
 }
 
-function offer(select, name, counts) {
+function offer(select, plural, counts) {
   const chosen = select.value;
   const names = Object.keys(counts);
   if (chosen && !names.includes(chosen)) names.push(chosen);
   const options = names.sort().map((each) => el("option", { value: each }, `${each} (${count(counts[each] ?? 0)})`));
-  select.replaceChildren(el("option", { value: "", selected: true }, `all ${name}s`), ...options);
+  select.replaceChildren(el("option", { value: "", selected: true }, `all ${plural}`), ...options);
   select.value = chosen;
   // Where no memory has any, there is nothing to choose.
   select.closest(".field").hidden = !names.length;

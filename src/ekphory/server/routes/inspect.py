@@ -200,6 +200,7 @@ class InspectOutline(InProject):
     session: str | None = None
     user: str | None = None
     source: str | None = None
+    entity: Annotated[str | None, Field(max_length=1000, examples=["person: Ann"])] = None
     since: Moment | None = None
     until: Moment | None = None
     least_importance: Probability | None = None

@@ -41,6 +41,7 @@ from ekphory.reembed import ReembedReport
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline
 from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.presets import preset as preset_named
+from ekphory.retrieval.stages.rerank import GateStatus, gate_status
 from ekphory.scope import Scope, condition
 from ekphory.search import Question, SearchResult
 from ekphory.spans import TraceSpan
@@ -445,6 +446,38 @@ class Memory:
             span.note(preset=result.trace.preset, hits=len(result), abstained=result.abstained)
         self._record(asked, result)
         return result
+
+    @_verb
+    def related(self, id: str, *, k: int = 10) -> Records:  # noqa: A002  the field's name
+        """Return the memories that are like one, the nearest first, without itself.
+
+        What came from the same file is listed by `list(filter="path = 'notes/plan.md'")`.
+
+        Args:
+            id: Whose.
+            k: How many, 1 to 999.
+
+        Raises:
+            MemoryNotFound: There is none with that id in this scope.
+            InvalidInput: An argument cannot be used.
+        """
+        check_count("k", k)
+        found = self.search(self.get(id).text, k=k + 1, time="ignore")
+        return [hit.memory for hit in found if hit.id != id][:k]
+
+    @_verb
+    def gate_status(self, *, preset: str | Pipeline | None = None) -> GateStatus:
+        """Return when a preset's gate lets the reranker run, and how often it did.
+
+        The decisions are those of recorded searches (`EKPHORY_RECORD_SEARCHES`).
+
+        Args:
+            preset: Name of a pipeline, or one of your own; None for that of this handle.
+        """
+        pipeline = self.preset if preset is None else preset_named(preset)
+        decided = RecordedSearches(self._engine.uri).gate_decisions(self.scope, pipeline.name)
+        models = self._engine.embedder.identity, self._models.reranker
+        return gate_status(pipeline, *models, decided=decided)
 
     @_verb
     def get(self, id: str) -> MemoryRecord:  # noqa: A002  the field's name everywhere else
@@ -962,6 +995,8 @@ class AsyncMemory:
     revisions = _awaitable(Memory.revisions)
     add_exported = _awaitable(Memory.add_exported)
     search = _awaitable(Memory.search)
+    related = _awaitable(Memory.related)
+    gate_status = _awaitable(Memory.gate_status)
     get = _awaitable(Memory.get)
     list = _awaitable(Memory.list)
     count = _awaitable(Memory.count)

@@ -11,6 +11,7 @@ import json
 import logging
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
@@ -21,6 +22,7 @@ from ekphory.engine import Engine
 from ekphory.errors import StoreError
 from ekphory.filters.grammar import format_filter
 from ekphory.filters.tree import EVERYTHING
+from ekphory.retrieval.stages.rerank import GateReranker
 from ekphory.scope import DEFAULT_NAME, Scope, get_owner
 from ekphory.search import Question, SearchResult
 from ekphory.types import StageTrace, Trace, now_utc
@@ -187,6 +189,26 @@ class RecordedSearches:
         """Remove these records for good; return how many."""
         where, values = which.condition()
         return self._change(f"DELETE FROM searches WHERE {where}", [values])  # noqa: S608
+
+    def gate_decisions(self, scope: Scope, preset: str) -> dict[str, int]:
+        """Return how often the gate of a preset decided what, by the beginning of its reason.
+
+        Counted are the records of the organisation and project that the scope names.
+        """
+        named = {"org": scope.org, "project": scope.project}
+        asked = {"preset": preset, **{name: each for name, each in named.items() if each}}
+        where = " AND ".join(f"{name} = ?" for name in asked)
+        rows = self._read(
+            f"SELECT * FROM searches WHERE {where}",  # noqa: S608  fixed names
+            tuple(asked.values()),
+        )
+        reasons = [
+            str(stage.detail["decision"])
+            for record in map(_read_row, rows)
+            for stage in record.trace.stages
+            if stage.name == GateReranker.name and "decision" in stage.detail
+        ]
+        return dict(Counter(reason.partition(":")[0] for reason in reasons))
 
     def drop_gone(self, engine: Engine) -> None:
         """Remove each record that shows a memory which the store no longer holds.

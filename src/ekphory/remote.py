@@ -37,7 +37,7 @@ _LONG = frozenset({"conflicts", "export", "forget", "repair", "verify"})
 """Verbs that may go through all memories."""
 _REPEATABLE = frozenset(
     ("search", "get", "list", "count", "history", "revisions", "conflicts", "timeline", "profile")
-) | {"repeated_mistakes", "settle", "health", "verify"}
+) | {"related", "gate_status", "repeated_mistakes", "settle", "health", "verify"}
 """Verbs that do the same when they are asked twice."""
 _BATCH_RECORDS = 256
 _BATCH_BYTES = 256 * 1024
@@ -113,6 +113,8 @@ class RemoteMemory:
                 return self._settle(verb, **given)
             case "search":
                 return self._search(verb, **given)
+            case "gate_status":
+                given["preset"] = given.get("preset") or self._preset
         # A server tells nothing before it has done all.
         given.pop("on_progress", None)
         return self._call(verb, given)

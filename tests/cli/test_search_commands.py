@@ -341,3 +341,18 @@ def test_a_reranker_may_be_a_directory(kitchen, tmp_path):
     write_overlap_reranker(tmp_path / "reranker")
     found = kitchen.json("search", "oven", "--explain", EKPHORY_RERANKER=str(tmp_path / "reranker"))
     assert stages(found)["rerank"]["detail"]["reranker"] == "overlap"
+
+
+def test_what_is_like_a_memory_is_listed_without_itself(kitchen):
+    found = kitchen.json("related", "sink", "--k", "2")
+    assert found["id"] == "sink"
+    assert len(found["memories"]) == 2
+    assert "sink" not in [each["id"] for each in found["memories"]]
+    assert "Anna repaired the sink" not in kitchen.run("related", "sink", "--k", "1").stdout
+    assert "no such memory" in kitchen.failure("related", "nothing")
+
+
+def test_the_gate_of_a_preset_is_told(kitchen):
+    shown = kitchen.run("gate-status", "--preset", "memory_spark").stdout
+    assert shown.startswith("memory_spark has the gate hard")
+    assert kitchen.json("gate-status")["mode"] is None

@@ -84,3 +84,21 @@ def test_what_is_like_a_memory_is_shown(agent):
     (found,) = agent.data("related", id="dog")["memories"]
     assert found["id"] == "brown"
     assert agent.data("related", path="nowhere.md")["memories"] == []
+
+
+def test_the_gate_tells_when_it_lets_the_reranker_run(agent):
+    data, texts = agent.call("gate_status", preset="memory_spark")
+    status = data["status"]
+    assert (status["mode"], status["thresholds"]) == ("hard", {"low": 0.02, "high": 0.08})
+    assert texts[0].startswith("memory_spark has the gate hard")
+    assert "mode" not in agent.data("gate_status")["status"]
+    assert "no such preset" in agent.refusal("gate_status", preset="best")
+
+
+def test_a_dialogue_is_captured_with_its_labels(agent):
+    messages = [{"content": "I want my invoices as PDF by mail, never on paper"}]
+    (first,) = agent.data("capture", messages=messages)["kept"]
+    (again,) = agent.data("capture", messages=messages, labels=["invoices"])["kept"]
+    assert (first["labels"], again["labels"], again["id"]) == ([], ["invoices"], first["id"])
+    (found,) = agent.data("list", filter="m.labels HAS 'invoices'")["memories"]
+    assert found["id"] == first["id"]

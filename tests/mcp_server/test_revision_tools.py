@@ -22,10 +22,10 @@ def moved(agent):
     return agent
 
 
-def test_the_set_has_the_six_tools_and_ten_more(agent):
+def test_the_set_has_the_six_tools_and_eleven_more(agent):
     assert list(agent.tools())[6:] == [
         "supersede", "unsupersede", "conflicts", "timeline", "profile",
-        "learn_mistake", "promote", "capture", "related", "remember_many",
+        "learn_mistake", "promote", "capture", "related", "gate_status", "remember_many",
     ]  # fmt: skip
 
 

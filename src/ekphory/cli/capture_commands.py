@@ -122,9 +122,7 @@ def _read_messages(file: Path) -> list[dict[str, Any]]:
     return messages
 
 
-def _make_captured_table(
-    title: str, kept: Sequence[Captured], *, labels: Sequence[str]
-) -> Table:
+def _make_captured_table(title: str, kept: Sequence[Captured], *, labels: Sequence[str]) -> Table:
     """Return what was captured, with its labels where some were asked for."""
     columns = ("class", "text", "names", *(("labels",) if labels else ()))
     table = make_table(title, *map(_column, columns))

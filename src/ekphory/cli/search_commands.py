@@ -1,4 +1,4 @@
-"""`ekphory search`, `ask`, `list`, `get` and `history`."""
+"""`ekphory search`, `ask`, `list`, `get`, `related`, `gate-status` and `history`."""
 
 from __future__ import annotations
 
@@ -235,6 +235,36 @@ def list_memories(
     more = f"; go on with --offset {end}" if page and end < total else ""
     told = f"{shown} memories{more}." if total else hint or "No memory matches."
     message_console().print(told, style="dim")
+
+
+@command
+def related(memory_id: MemoryId, where: StoreOptions, output: OutputOptions, k: int = 10) -> None:
+    """Show the memories that are like one, the nearest first.
+
+    What came from the same file: ekphory list --filter "path = 'notes/plan.md'".
+
+    Args:
+        k (--k -k): How many, 1 to 999.
+    """
+    with open_existing(where) as memory:
+        found = memory.related(memory_id, k=k)
+    table = make_memory_table(found) if found else None
+    nothing = "No other memory is seen here."
+    print_result(output, {"id": memory_id, "memories": found}, table, nothing=nothing)
+
+
+@command
+def gate_status(where: StoreOptions, output: OutputOptions, preset: str | None = None) -> None:
+    """Show when a preset's gate lets the reranker run, and how often it did.
+
+    Counted are the searches that are recorded with EKPHORY_RECORD_SEARCHES.
+
+    Args:
+        preset: Whose; else EKPHORY_PRESET, else balanced.
+    """
+    with open_existing(where) as memory:
+        status = memory.gate_status(preset=preset)
+    print_result(output, status, "\n".join(status.in_words()))
 
 
 def _print_hits(console: Console, result: SearchResult, hint: str) -> None:

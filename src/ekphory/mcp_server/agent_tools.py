@@ -14,6 +14,7 @@ from ekphory.mcp_server import tool
 from ekphory.mcp_server.memory_tools import Remember
 from ekphory.memory import Memory
 from ekphory.models.captures import MessageClass
+from ekphory.retrieval.stages.rerank import GateStatus
 from ekphory.revise import ProfileEntry
 from ekphory.types import Revision, RevisionKind
 
@@ -239,6 +240,8 @@ class CaptureArguments(tool.Arguments):
 
     messages: Annotated[list[ToolMessage], Field(min_length=1, max_length=_MOST_MESSAGES)]
     session: str | None = None
+    labels: list[str] = Field(default_factory=list)
+    """Topics; each memory gets those that fit it, also one that is there already."""
 
 
 class CapturedMemory(tool.McpAnswer):
@@ -246,6 +249,7 @@ class CapturedMemory(tool.McpAnswer):
 
     id: str
     kind: MessageClass
+    labels: list[str]
     evidence: list[int]
 
 
@@ -258,9 +262,11 @@ class CapturedMemories(tool.McpAnswer):
 
 def _capture(memory: Memory, given: CaptureArguments) -> tool.Answered:
     messages = [each.model_dump(exclude_none=True) for each in given.messages]
-    report = memory.capture(messages, session=given.session)
+    report = memory.capture(messages, session=given.session, labels=given.labels)
     kept = [
-        CapturedMemory(id=each.id, kind=each.class_, evidence=list(each.evidence))
+        CapturedMemory(
+            id=each.id, kind=each.class_, labels=list(each.labels), evidence=list(each.evidence)
+        )
         for each in report.kept
     ]
     told = f"{len(kept):,} memories of {len(messages):,} messages, {report.added:,} of them new."
@@ -292,15 +298,34 @@ def _related(memory: Memory, given: RelatedArguments) -> tool.Answered:
     if given.path is not None:
         found = memory.list(filter=Comparison(NamedField("path"), "eq", given.path), limit=given.k)
     elif given.id is not None:
-        asked = memory.get(given.id)
-        result = memory.search(asked.text, k=given.k + 1)
-        found = [hit.memory for hit in result.hits if hit.id != asked.id][: given.k]
+        found = memory.related(given.id, k=given.k)
     else:
         raise InvalidInput("id", None, "names nothing", "Name a memory by id, or a file by path")
     kept = [record for record in found if not tool.is_steering(record.text)]
     return tool.Answered(
         Related(memories=list(map(tool.show_memory, kept))), (tool.format_records(kept),)
     )
+
+
+# The tool `gate_status`.
+
+
+class GateStatusArguments(tool.Arguments):
+    """Of which preset."""
+
+    preset: str | None = None
+    """Its name; null for the one that recall uses."""
+
+
+class GateAnswer(tool.McpAnswer):
+    """When the gate lets the reranker run, and what it decided."""
+
+    status: GateStatus
+
+
+def _gate_status(memory: Memory, given: GateStatusArguments) -> tool.Answered:
+    status = memory.gate_status(preset=given.preset)
+    return tool.Answered(GateAnswer(status=status), tuple(status.in_words()))
 
 
 # The tool `remember_many`: keep up to a hundred at once.
@@ -347,5 +372,6 @@ AGENT_TOOLS: tuple[tool.AnyTool, ...] = (
     tool.make_tool("promote", PromoteArguments, _promote, MadeMemory, effect="adds"),
     tool.make_tool("capture", CaptureArguments, _capture, CapturedMemories, effect="adds"),
     tool.make_tool("related", RelatedArguments, _related, Related),
+    tool.make_tool("gate_status", GateStatusArguments, _gate_status, GateAnswer),
     tool.make_tool("remember_many", RememberMany, _remember_many, RememberedMany, effect="adds"),
 )

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from ekphory.errors import ModelError, ServiceError
+from ekphory.models.embedder import EmbedderIdentity
 from ekphory.models.reranker import (
     SMALL_RERANKER,
     TINY_RERANKER,
@@ -92,18 +93,102 @@ class GateReranker(Stage):
         return gate.gate_decision(cosine, mode=mode, thresholds=self.thresholds)
 
     def _learned(self, state: SearchState) -> calibration.GateBand | None:
-        """Return the gate for the models of this search; None where it has none.
+        """Return the gate for the models of this search; None where it has none."""
+        reranker = state.resources.reranker
+        if self.mode != "auto" or reranker is None:
+            return None
+        return self.learned_for(state.resources.embedder.identity, reranker)
+
+    def learned_for(
+        self, embedder: EmbedderIdentity, reranker: RerankingModel
+    ) -> calibration.GateBand | None:
+        """Return the gate that `auto` takes for two models; None where none was learned.
 
         Raises:
             ModelError: The gate was learned with another revision of one of them.
         """
-        reranker = state.resources.reranker
-        if self.mode != "auto" or reranker is None:
-            return None
         fitted = self.learned or calibration.bundled_gate(reranker)
-        if fitted is None:
-            return None
-        return fitted.band_for(state.resources.embedder.identity, reranker)
+        return None if fitted is None else fitted.band_for(embedder, reranker)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateStatus:
+    """What decides whether the reranker of a search runs, and what was decided.
+
+    Attributes:
+        preset: Whose gate it is.
+        mode: `off`, `hard`, `soft` or `auto`; None where the preset has no gate.
+        thresholds: Of `hard` and `soft`: between them, both included, the reranker helps.
+        learned: The gate that was learned for the two models, which `auto` takes; None for none.
+        embedder: The model of the first stage.
+        reranker: The one of these searches; None where there is none. A preset may have a quicker
+            one read in its place.
+        decided: How often it decided what, by the beginning of its reason, such as
+            `hard-gate-pass`; of the searches that were recorded in this organisation and project.
+    """
+
+    preset: str
+    mode: gate.GateMode | None = None
+    thresholds: gate.GateThresholds | None = None
+    learned: calibration.GateBand | None = None
+    embedder: str
+    reranker: str | None = None
+    decided: Mapping[str, int]
+
+    def in_words(self) -> list[str]:
+        """Return it as sentences."""
+        return [self._mode_in_words(), self._learned_in_words(), self._decided_in_words()]
+
+    def _mode_in_words(self) -> str:
+        if self.mode is None:
+            return f"{self.preset} has no gate: whatever reranker it has runs for every query."
+        told = f"{self.preset} has the gate {self.mode}"
+        if self.thresholds is None:
+            return f"{told}."
+        does = "reranks where" if self.mode == "hard" else "weights the first stage by how far"
+        band = f"{self.thresholds.low:g} to {self.thresholds.high:g}"
+        return f"{told}, which {does} the best {gate.NEAREST} cosines spread: {band}."
+
+    def _learned_in_words(self) -> str:
+        models = f"{self.reranker or 'no reranker'} with {self.embedder}"
+        if self.learned is None:
+            return f"The mode auto has no gate that was learned for {models}."
+        low, high = self.learned.thresholds.low, self.learned.thresholds.high
+        band = f"{self.learned.feature} is from {low:g} to {high:g}"
+        return f"The mode auto would rerank where {band}, as was learned for {models}."
+
+    def _decided_in_words(self) -> str:
+        if not self.decided:
+            return "No decision is recorded."
+        told = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self.decided.items()))
+        return f"Decided in recorded searches: {told}."
+
+
+def gate_status(
+    pipeline: Pipeline,
+    embedder: EmbedderIdentity,
+    reranker: RerankingModel | None,
+    *,
+    decided: Mapping[str, int],
+) -> GateStatus:
+    """Return what the gate of a pipeline would do with two models, and has done.
+
+    Raises:
+        ModelError: The gate was learned with another revision of one of them.
+    """
+    gates = (stage for stage in pipeline.stages if isinstance(stage, GateReranker))
+    found = next(gates, None)
+    stage = GateReranker(mode="auto") if found is None else found
+    has_thresholds = found is not None and found.mode in ("hard", "soft")
+    return GateStatus(
+        preset=pipeline.name,
+        mode=None if found is None else found.mode,
+        thresholds=stage.thresholds if has_thresholds else None,
+        learned=None if reranker is None else stage.learned_for(embedder, reranker),
+        embedder=embedder.model_id,
+        reranker=None if reranker is None else reranker.name,
+        decided=decided,
+    )
 
 
 # What stage 12 gives a reranker: the question with its context, the memories with their turns.

@@ -99,7 +99,7 @@ class Verb:
 _READING: tuple[Callable[..., object], ...] = (
     *(Memory.search, Memory.get, Memory.list, Memory.count, Memory.history, _export),
     *(Memory.timeline, Memory.profile, Memory.repeated_mistakes, Memory.revisions),
-    *(Memory.conflicts, _settle),
+    *(Memory.conflicts, Memory.related, Memory.gate_status, _settle),
 )
 _WRITING: tuple[Callable[..., object], ...] = (
     *(Memory.add, Memory.add_many, Memory.add_messages, Memory.add_exported, Memory.capture),

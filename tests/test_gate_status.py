@@ -4,12 +4,19 @@ import pytest
 
 from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
-from ekphory.retrieval.calibration import FittedFile, FittedGate, GateBand
+from ekphory.models.reranker import SMALL_RERANKER
+from ekphory.retrieval.calibration import GATE_FILES, FittedFile, FittedGate, GateBand, read_gate
 from ekphory.retrieval.gate import GateThresholds
 from ekphory.retrieval.pipeline import Pipeline
 from ekphory.retrieval.presets import PRESETS
 from ekphory.retrieval.stages.rerank import GateReranker
 from ekphory.testing import HashEmbedder, OverlapReranker
+
+
+class KnownReranker(OverlapReranker):
+    """States a revision, as rerankers of a directory do."""
+
+    model_id = "overlap-reranker@1"
 
 
 @pytest.fixture
@@ -49,21 +56,23 @@ def test_memory_sparks_gate_has_its_published_thresholds(memory):
     ]
 
 
-def test_a_learned_gate_is_told_for_the_models_that_it_was_learned_with(memory):
+def test_a_learned_gate_is_told_for_the_models_that_it_was_learned_with(tmp_path):
     models = {"embedder": HashEmbedder().identity.model_id, "reranker": "overlap-reranker@1"}
     file = FittedFile(kind="gate", command="ekphory train gate", models=models, data={}, seed=0)
     band = GateBand("probability_gap", GateThresholds(low=0.01, high=0.5))
     learned = FittedGate(file, band)
-    status = memory.gate_status(preset=gated(GateReranker(mode="auto", learned=learned)))
+    auto = gated(GateReranker(mode="auto", learned=learned))
+    with Memory(tmp_path, embedder=HashEmbedder(), reranker=KnownReranker()) as memory:
+        status = memory.gate_status(preset=auto)
     assert (status.mode, status.thresholds, status.learned) == ("auto", None, band)
     assert "would rerank where probability_gap is from 0.01 to 0.5" in status.in_words()[1]
 
 
 def test_the_bundled_models_have_a_gate_that_was_learned_for_them(tmp_path):
     with Memory(tmp_path) as memory:
-        learned = memory.gate_status().learned
-    assert learned is not None
-    assert learned.feature == "cosine_spread"
+        status = memory.gate_status()
+    assert status.reranker == SMALL_RERANKER
+    assert status.learned == read_gate(GATE_FILES[SMALL_RERANKER]).band
 
 
 def test_what_the_gate_decided_is_counted_in_recorded_searches_of_the_project(memory, tmp_path):

@@ -52,6 +52,11 @@ def test_a_question_that_utf_8_cannot_carry_is_answered_and_recorded_as_far_as_i
     assert kept(tmp_path) == ["the oven ?"]
 
 
+def test_what_is_like_a_memory_is_no_question_and_leaves_no_record(memory, tmp_path):
+    assert [each.id for each in memory.related("oven")] == ["sink"]
+    assert kept(tmp_path) == []
+
+
 def test_a_record_holds_no_text_of_a_memory_and_is_its_owners_alone(memory, tmp_path):
     memory.search("what does not work?")
     content = RecordedSearches(str(tmp_path)).page(HOME, limit=1, offset=0)[1][0].content

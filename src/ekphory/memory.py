@@ -461,9 +461,10 @@ class Memory:
             MemoryNotFound: There is none with that id in this scope.
             InvalidInput: An argument cannot be used.
         """
-        check_count("k", k)
-        found = self.search(self.get(id).text, k=k + 1, time="ignore")
-        return [hit.memory for hit in found if hit.id != id][:k]
+        models = self._models
+        return search.related(
+            self._engine, self.scope, id, k=k, pipeline=self.preset, models=models
+        )
 
     @_verb
     def gate_status(self, *, preset: str | Pipeline | None = None) -> GateStatus:

@@ -21,6 +21,7 @@ from ekphory.agent_trace import RetrievalTrace
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MissingExtra, shorten
 from ekphory.filters.tree import EVERYTHING, And, Comparison, Contains, Field, Filter, In, Or
+from ekphory.history import get
 from ekphory.prompting import block
 from ekphory.retrieval.dense import IndexedVectors
 from ekphory.retrieval.pipeline import (
@@ -51,7 +52,9 @@ from ekphory.types import (
     TimeUse,
     Trace,
     are_strings,
+    check_count,
     find_zone,
+    now_utc,
     to_microseconds,
     to_plain_data,
 )
@@ -315,6 +318,34 @@ def search(
         # Else the vectors were replaced while it ran.
         with suppress(VectorsReplaced):
             return _search(engine, scope, question, models)
+
+
+def related(
+    engine: Engine,
+    scope: Scope,
+    memory_id: str,
+    *,
+    k: int,
+    pipeline: Pipeline,
+    models: OptionalModels,
+) -> list[MemoryRecord]:
+    """Return the memories that a search for the text of one finds, without itself.
+
+    A time in the text asks for nothing.
+    """
+    check_count("k", k)
+    asked = Question(
+        query=get(engine, scope, memory_id).text,
+        k=k + 1,
+        now=now_utc(),
+        pools=None,
+        filter=EVERYTHING,
+        min_score=None,
+        preset=pipeline,
+        time="ignore",
+    )
+    found = search(engine, scope, asked, models=models)
+    return [hit.memory for hit in found if hit.id != memory_id][:k]
 
 
 def _search(

@@ -180,6 +180,17 @@ def test_a_caller_overrules_the_model(tell):
     assert (superseded(memory)["rome"], memory.conflicts()) == ("oslo", ())
 
 
+@pytest.mark.parametrize("confirmed", [False, True])
+@pytest.mark.parametrize(("now", "first"), [("2025-01-05", "oslo"), ("2025-02-05", "rome")])
+def test_an_exception_is_over_after_its_time_also_where_a_caller_confirmed_it(
+    tell, confirmed, now, first
+):
+    memory = tell(WrittenReader({(ROME, OSLO): ("excepts", 0.9)}))
+    if confirmed:
+        memory.supersede("rome", by="oslo", kind="excepts")
+    assert memory.search("Where does Mara live?", now=now)[0].id == first
+
+
 @pytest.mark.parametrize(
     "given", [{"role": "assistant"}, {"producer": "assistant"}, {"role": "tool"}]
 )

@@ -104,6 +104,45 @@ def test_the_question_decides_which_state_is_asked_for(moved, query, first):
     assert found[0] == first
 
 
+def test_a_decision_acts_from_when_it_took_effect_on(moved):
+    alone = ids(moved.search("Mara lives in Rome", now="2024-06-01"))
+    moved.supersede("rome", by="oslo")
+    moved.supersede("oslo", by="bonn", at="2027-01-01")
+    before = moved.search("Mara lives in Rome", now="2024-06-01")
+    assert ids(before) == alone
+    assert [hit.superseded_by for hit in before] == [None] * 4
+    assert set(ids(moved.search("Mara lives in Rome", now="2024-06-01", superseded="hide"))) == set(
+        alone
+    )
+    after = {hit.id: hit.superseded_by for hit in moved.search("Mara lives in Rome", now=NOW)}
+    assert (after["rome"], after["oslo"]) == ("oslo", None)
+    later = {hit.id: hit for hit in moved.search("Mara lives in Rome", now="2027-01-02")}
+    assert later["oslo"].superseded_by == "bonn"
+
+
+def test_a_profile_and_a_timeline_tell_what_held_at_the_moment_asked_for(moved):
+    moved.supersede("rome", by="oslo")
+    moved.supersede("oslo", by="bonn")
+    texts = {entry.text for entry in moved.profile(now="2024-06-01")}
+    assert texts == {"Mara lives in Rome"}
+    texts = {entry.text for entry in moved.profile(now="2025-03-01")}
+    assert texts == {"Mara lives in Oslo"}
+    (state,) = moved.timeline("where Mara lives", now="2024-06-01")
+    assert (state.memory.id, state.until) == ("rome", None)
+    states = moved.timeline("where Mara lives", now="2025-03-01")
+    assert [(state.memory.id, state.until is None) for state in states] == [
+        ("rome", False), ("oslo", True),
+    ]  # fmt: skip
+    assert moved.timeline("where Mara lives", now="2023-01-01") == ()
+
+
+def test_a_timeline_of_an_earlier_moment_tells_what_a_memory_said_then(memory):
+    memory.add("Mara lives in Rome", id="home", at="2024-01-05T10:00:00Z")
+    memory.update("home", text="Mara lives in Oslo", at="2025-02-05T10:00:00Z")
+    (state,) = memory.timeline("Mara lives", now="2024-06-01")
+    assert (state.memory.text, state.until) == ("Mara lives in Rome", None)
+
+
 def test_a_question_about_the_past_gets_an_earlier_state(moved):
     moved.supersede("rome", by="bonn")
     moved.supersede("oslo", by="bonn")
@@ -136,12 +175,37 @@ def test_a_plan_and_what_is_said_again_change_no_order(moved, kind):
     assert moved.search("Mara lives in Bonn", now=NOW).hits == before
 
 
-def test_an_exception_without_an_end_holds_but_for_what_is_usual(moved):
+DURING = "2025-09-10T00:00:00Z"
+
+
+def test_an_exception_holds_for_a_fortnight_but_for_what_is_usual(moved):
     moved.supersede("oslo", by="bonn", kind="excepts")
-    found = ids(moved.search("Does Mara live in Oslo?", now=NOW))
+    found = ids(moved.search("Does Mara live in Oslo?", now=DURING))
     assert found.index("bonn") < found.index("oslo")
-    found = ids(moved.search("Where does Mara usually live, in Bonn?", now=NOW))
+    found = ids(moved.search("Where does Mara usually live, in Bonn?", now=DURING))
     assert found.index("oslo") < found.index("bonn")
+    found = ids(moved.search("Where does Mara live, in Bonn?", now=NOW))
+    assert found.index("oslo") < found.index("bonn")
+
+
+@pytest.mark.parametrize(
+    ("at", "now", "first"),
+    [
+        (None, "2026-05-06", "week"),
+        (None, "2026-06-20", "home"),
+        ("2026-05-20", "2026-05-06", None),
+        ("2026-05-20", "2026-05-25", "week"),
+        ("2026-05-20", "2026-06-20", "home"),
+    ],
+)
+def test_an_exception_that_a_caller_states_ends_as_it_says(memory, at, now, first):
+    memory.add("I stay in Lisbon, in the Alfama", id="home", at="2026-01-05")
+    memory.add("This week I stay at my parents' place in Braga", id="week", at="2026-05-05")
+    alone = ids(memory.search("where do I stay?", now=now))
+    memory.supersede("home", by="week", kind="excepts", at=at)
+    assert ids(memory.search("where do I stay?", now=now))[0] == (first or alone[0])
+    states = {state.memory.id: state.until for state in memory.timeline("where I stay", now=NOW)}
+    assert states.get("home") is None
 
 
 def test_a_decision_can_be_taken_back(moved):

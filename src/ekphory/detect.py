@@ -538,9 +538,15 @@ def make_entry(
     )
 
 
-def find_exception_end(record: MemoryRecord) -> datetime:
-    """Return when an exception ends that a memory tells of: as it says, or a fortnight later."""
+def find_exception_end(record: MemoryRecord, *, since: datetime | None = None) -> datetime:
+    """Return when an exception ends that a memory tells of: as it says, or a fortnight later.
+
+    Args:
+        record: The memory.
+        since: When the exception began; None for when it was told.
+    """
+    begun = record.at if since is None else since
     reading = read_time(record.text, now=record.at)
     ends = [each.interval.end for each in reading.references if each.interval is not None]
-    ahead = [end for end in ends if end is not None and end > record.at]
-    return max(ahead, default=record.at + EXCEPTION_LASTS)
+    ahead = [end for end in ends if end is not None and end > begun]
+    return max(ahead, default=begun + EXCEPTION_LASTS)

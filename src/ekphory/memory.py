@@ -645,8 +645,10 @@ class Memory:
         check_count("k", k)
         if not isinstance(topic, str) or not topic.strip():
             raise InvalidInput("topic", topic, "names nothing", "Give words such as 'where I live'")
-        found = self.search(topic, now=now, superseded="ignore")
-        return revise.timeline(self._engine, self.scope, [hit.id for hit in found], k=k)
+        moment = now_utc() if now is None else to_utc(now, field="now")
+        found = self.search(topic, now=moment, superseded="ignore")
+        ids = [hit.id for hit in found]
+        return revise.timeline(self._engine, self.scope, ids, k=k, now=moment)
 
     @_verb
     def profile(

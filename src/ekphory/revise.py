@@ -13,7 +13,14 @@ from typing import get_args
 
 import numpy as np
 
-from ekphory.detect import BY_A_PERSON, CALLER, Verdict, authority, make_entry
+from ekphory.detect import (
+    BY_A_PERSON,
+    CALLER,
+    Verdict,
+    authority,
+    find_exception_end,
+    make_entry,
+)
 from ekphory.engine import Engine
 from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
 from ekphory.filters.tree import And, Comparison, Field, In
@@ -83,11 +90,18 @@ class ProfileEntry:
 
 @dataclass(frozen=True, slots=True)
 class DecidedPair:
-    """A decision, and the two memories that it is about."""
+    """A decision, and the two memories that it is about.
+
+    Attributes:
+        revision: The decision.
+        older, newer: The memories.
+        since: When it took effect.
+    """
 
     revision: Revision
     older: MemoryRecord
     newer: MemoryRecord
+    since: datetime
 
 
 # Decisions.
@@ -95,13 +109,21 @@ class DecidedPair:
 
 def find_successors(
     decided: Iterable[DecidedPair],
-) -> dict[tuple[tuple[str | None, ...], str], MemoryRecord]:
-    """Return what holds in the place of each superseded memory, by its owner and its id."""
-    return {
-        (get_owner(pair.older), pair.older.id): pair.newer
+) -> dict[tuple[tuple[str | None, ...], str], DecidedPair]:
+    """Return what superseded each memory that holds no more, by its owner and its id.
+
+    Of several decisions on one memory the one with the newest successor counts, as in a search.
+    """
+    now = now_utc()
+    acting = [
+        pair
         for pair in decided
-        if pair.revision.state == "active" and pair.revision.kind in SUPERSEDING
-    }
+        if pair.revision.state == "active"
+        and pair.revision.kind in SUPERSEDING
+        and pair.since <= now
+    ]
+    acting.sort(key=lambda pair: pair.newer.at)
+    return {(get_owner(pair.older), pair.older.id): pair for pair in acting}
 
 
 def supersede(
@@ -133,7 +155,9 @@ def supersede(
         if kind in SUPERSEDING:
             _check_no_circle(engine, by, keys)
         pair, verdict = StatementPair(older, newer), Verdict(kind, 1.0, "active")
-        entry = make_entry(keys, pair, verdict, decided_by=CALLER, batch=uuid.uuid4().hex[:16])
+        until = find_exception_end(newer, since=since) if kind == "excepts" else None
+        told = {"decided_by": CALLER, "batch": uuid.uuid4().hex[:16]}
+        entry = make_entry(keys, pair, verdict, until=until, **told)
         make_ledger(engine)
         engine.ledger.append([replace(entry, since=since)])
         return entry.revision
@@ -246,7 +270,7 @@ def revisions(
     newest = entries[: -limit - 1 : -1]
     records = engine.store.fetch(sorted({key for each in newest for key in each.keys}))
     return tuple(
-        DecidedPair(each.revision, *(records[key] for key in each.keys))
+        DecidedPair(each.revision, *(records[key] for key in each.keys), since=each.since)
         for each in newest
         if records.keys() >= set(each.keys)
     )
@@ -297,7 +321,9 @@ def visible_entries(engine: Engine, scope: Scope) -> list[LedgerEntry]:
 # Timelines.
 
 
-def timeline(engine: Engine, scope: Scope, ids: Sequence[str], *, k: int) -> tuple[State, ...]:
+def timeline(
+    engine: Engine, scope: Scope, ids: Sequence[str], *, k: int, now: datetime
+) -> tuple[State, ...]:
     """Return the states of the topic of the first of some memories that has several.
 
     Args:
@@ -305,6 +331,7 @@ def timeline(engine: Engine, scope: Scope, ids: Sequence[str], *, k: int) -> tup
         scope: Whose memories they are.
         ids: What a search for the topic found, best first.
         k: Most states, the newest ones.
+        now: What began later is none of them yet.
     """
     if not ids:
         return ()
@@ -313,11 +340,13 @@ def timeline(engine: Engine, scope: Scope, ids: Sequence[str], *, k: int) -> tup
     records = engine.store.fetch(engine.store.keys(named).tolist())
     # One that was changed since the search is history by now, and names the memory that it was of.
     names = {key: record.superseded_by or record.id for key, record in records.items()}
-    ordered = sorted(records, key=lambda key: ids.index(names[key]))
+    # One whose text was changed since may have held in its earlier version.
+    begun = [key for key, each in records.items() if each.at <= now or each.supersedes is not None]
+    ordered = sorted(begun, key=lambda key: ids.index(names[key]))
     rows = snapshot.rows_of(np.array(ordered, np.int64))
     rows = rows[rows >= 0]
     alive = snapshot.alive(to_microseconds(now_utc()))
-    links = engine.links.of(snapshot.columns).acting(alive)
+    links = engine.links.of(snapshot.columns).acting(alive).begun(to_microseconds(now))
     groups = links.joined_to(rows.tolist())
     group = groups[0] if groups else rows[:1].tolist()
     keys = snapshot.columns.key[group].tolist()
@@ -327,7 +356,15 @@ def timeline(engine: Engine, scope: Scope, ids: Sequence[str], *, k: int) -> tup
         if key in states:
             told.append(_make_state(states[key], row, links))
             told += _earlier_states(engine, scope, states[key])
-    return tuple(sorted(told, key=lambda state: (state.since, state.memory.created_at))[-k:])
+    begun_states = [_as_of(now, state) for state in told if state.since <= now]
+    ordered_states = sorted(begun_states, key=lambda each: (each.since, each.memory.created_at))
+    return tuple(ordered_states[-k:])
+
+
+def _as_of(now: datetime, state: State) -> State:
+    """Return a state as it was known; an end that a decision tells is known ahead."""
+    is_open = state.until is not None and state.until > now and state.revision is None
+    return replace(state, until=None) if is_open else state
 
 
 def _make_state(record: MemoryRecord, row: int, links: RevisionLinks) -> State:
@@ -369,7 +406,7 @@ def profile(
     snapshot = engine.snapshots.of(scope.predicate())
     columns, at = snapshot.columns, to_microseconds(now)
     alive = snapshot.alive(at)
-    links = engine.links.of(columns).acting(alive)
+    links = engine.links.of(columns).acting(alive).begun(at)
     lasting = (columns.type == "semantic") & alive & (columns.at <= at)
     rows = [row for row in np.flatnonzero(lasting).tolist() if _holds(row, links)]
     records = snapshot.records.fetch(columns.key[rows].tolist())
@@ -378,7 +415,7 @@ def profile(
         for row, key in zip(rows, columns.key[rows].tolist(), strict=True)
         if key in records and _is_of(records[key], user)
     }
-    doubts = _doubts(engine, scope)
+    doubts = _doubts(engine, scope, now)
     entries = [
         (record.importance, _make_entry(row, kept, links, doubts.get(record.id, 0.0)))
         for row, record in kept.items()
@@ -426,11 +463,11 @@ def _make_entry(
     )
 
 
-def _doubts(engine: Engine, scope: Scope) -> dict[str, float]:
+def _doubts(engine: Engine, scope: Scope, now: datetime) -> dict[str, float]:
     """Return how likely an open conflict says that each memory is superseded, by its id."""
     doubts: dict[str, float] = {}
     for each in visible_entries(engine, scope):
         revision = each.revision
-        if revision.state == "conflict" and revision.kind in SUPERSEDING:
+        if revision.state == "conflict" and revision.kind in SUPERSEDING and each.since <= now:
             doubts[revision.older] = max(revision.probability, doubts.get(revision.older, 0.0))
     return doubts

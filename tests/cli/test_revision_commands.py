@@ -53,6 +53,20 @@ def test_the_history_of_a_superseded_memory_tells_by_what_and_since_when(moved):
     assert moved.json("history", "bonn")["superseded_by"] is None
 
 
+def test_search_and_history_tell_the_moment_that_a_decision_was_given(moved):
+    moved.run("supersede", "rome", "--by", "bonn", "--at", "2025-08-01")
+    hits = moved.json("search", "Mara lives in Rome")["hits"]
+    assert hits[1]["since"][:10] == moved.json("history", "rome")["since"][:10] == "2025-08-01"
+    assert "superseded by bonn since 2025-08-01" in moved.run("history", "rome").stdout
+
+
+def test_what_holds_until_a_decision_takes_effect_is_no_history_yet(moved):
+    moved.run("supersede", "rome", "--by", "bonn", "--at", "2099-01-01")
+    assert moved.json("history", "rome")["superseded_by"] is None
+    hits = moved.json("search", "Mara lives in Rome")["hits"]
+    assert [(hit["id"], hit["superseded_by"]) for hit in hits] == [("rome", None), ("bonn", None)]
+
+
 def test_a_decision_is_taken_back_by_what_the_command_said(moved):
     said = moved.run("supersede", "rome", "--by", "bonn").stdout
     revision = said.rpartition("unsupersede ")[2].strip()
@@ -67,7 +81,17 @@ def test_decisions_that_act_are_listed_with_their_ids(moved):
     assert (found["older"], found["newer"], found["state"]) == ("rome", "bonn", "active")
     shown = moved.run("revisions").stdout
     assert "bonn replaces rome" in shown
-    assert f"{found['id']} · active · by caller" in shown
+    assert f"{found['id']} · active · by caller · batch {found['batch']}" in shown
+
+
+def test_all_decisions_of_a_batch_are_taken_back_by_the_batch_that_is_shown(moved, monkeypatch):
+    moved.run("add", "Jan lives in Bern", "--id", "jan", "--at", "2025-10-05")
+    monkeypatch.setattr(engine, "_find_reader", lambda: lambda: Unsure())
+    waiting = moved.json("conflicts", "--scan")["conflicts"]
+    assert len(waiting) > 1
+    batch = moved.run("conflicts").stdout.partition("batch ")[2].split()[0]
+    assert moved.json("unsupersede", "--batch", batch) == {"undone": len(waiting)}
+    assert moved.json("revisions") == {"revisions": []}
 
 
 def test_a_timeline_and_a_profile_are_shown(moved):

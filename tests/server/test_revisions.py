@@ -39,6 +39,16 @@ def test_a_memory_is_superseded_and_the_decision_taken_back(server, project, mov
     assert ranked("I live in Rome")[0] == before
 
 
+def test_all_decisions_of_a_batch_are_taken_back_at_once(server, project, moved, ranked):
+    rome, bonn = moved
+    before, _ = ranked("I live in Rome")
+    made = server.answer("/memories/supersede", {**project, "old": rome, "by": bonn})
+    assert ranked("I live in Rome")[0] == before[::-1]
+    undone = server.answer("/memories/unsupersede", {**project, "batch": made["batch"]})
+    assert undone == {"undone": 1}
+    assert ranked("I live in Rome")[0] == before
+
+
 def test_a_timeline_tells_the_states_in_order(server, project, moved):
     rome, bonn = moved
     server.answer("/memories/supersede", {**project, "old": rome, "by": bonn, "at": 1_757_000_000})

@@ -23,7 +23,7 @@ from ekphory.types import Hit, MemoryRecord, Revision, StageTrace, Trace, to_pla
 
 if TYPE_CHECKING:
     from ekphory.mistakes import RepeatedMistake
-    from ekphory.revise import ProfileEntry, State
+    from ekphory.revise import DecidedPair, ProfileEntry, State
     from ekphory.search import SearchResult
 
 
@@ -108,13 +108,13 @@ def make_memory_table(records: Sequence[MemoryRecord], *, first: int = 1) -> Tab
 
 
 def make_history_table(
-    versions: Sequence[MemoryRecord], *, newer: MemoryRecord | None = None
+    versions: Sequence[MemoryRecord], *, decided: DecidedPair | None = None
 ) -> Table:
-    """Show a memory's versions, the current one first; `newer` holds in the place of that."""
+    """Show a memory's versions, the current one first; `decided` says what holds in its place."""
     states = ["now" if record.superseded_by is None else "was" for record in versions]
     notes = [""] * len(versions)
-    if newer is not None:
-        states[0], notes[0] = "was", _tell_superseded(newer.id, newer.at)
+    if decided is not None:
+        states[0], notes[0] = "was", _tell_superseded(decided.newer.id, decided.since)
     rows = zip(range(len(versions), 0, -1), states, versions, strict=True)
     marked = ((number, Text(state, style="green"), record) for number, state, record in rows)
     return _make_grid(marked, notes=notes)
@@ -165,7 +165,7 @@ def make_revision_table(revisions: Sequence[Revision], texts: Mapping[str, str])
         for name in (each.older, each.newer):
             text = make_printable(texts.get(name, "(has expired)"))
             body.append(f"\n{name}: {text}", style="not bold")
-        told = f"\n{each.id} · {each.state} · by {each.decided_by}"
+        told = f"\n{each.id} · {each.state} · by {each.decided_by} · batch {each.batch}"
         body.append(told, style="dim not bold")
         table.add_row(f"{each.probability:.2f}", body)
     return table

@@ -299,8 +299,8 @@ def history(memory_id: MemoryId, where: StoreOptions, output: OutputOptions) -> 
 
     with open_existing(where) as memory:
         versions = memory.history(memory_id)
-        decided = memory.revisions(of=[memory_id])
-    newer = find_successors(decided).get((get_owner(versions[0]), memory_id))
-    told = {"superseded_by": newer and newer.id, "since": newer and newer.at}
+        pairs = memory.revisions(of=[memory_id])
+    decided = find_successors(pairs).get((get_owner(versions[0]), memory_id))
+    told = {"superseded_by": decided and decided.newer.id, "since": decided and decided.since}
     found = {"id": memory_id, "versions": versions, **told}
-    print_result(output, found, make_history_table(versions, newer=newer))
+    print_result(output, found, make_history_table(versions, decided=decided))

@@ -302,9 +302,9 @@ def as_current_hits(memory: Memory, records: Sequence[MemoryRecord]) -> tuple[Hi
     later = find_successors(_find_decisions(memory, [record.id for record in records]))
     found = []
     for hit in as_hits(records):
-        newer = later.get((get_owner(hit.memory), hit.id))
-        if newer is not None:
-            hit = replace(hit, superseded_by=newer.id, since=newer.at)
+        decided = later.get((get_owner(hit.memory), hit.id))
+        if decided is not None:
+            hit = replace(hit, superseded_by=decided.newer.id, since=decided.since)
         found.append(hit)
     return tuple(found)
 

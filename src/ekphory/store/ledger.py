@@ -362,10 +362,12 @@ class RevisionLinks:
     Attributes:
         links: All of them.
         by_row: Places among the links, for each row that one of them names.
+        latest: When the last of them took effect, microseconds since 1970.
     """
 
     links: tuple[RevisionLink, ...] = ()
     by_row: dict[int, list[int]] = field(default_factory=dict)
+    latest: int = 0
 
     @classmethod
     def of(cls, entries: Iterable[LedgerEntry], columns: ScopeColumns) -> RevisionLinks:
@@ -404,12 +406,18 @@ class RevisionLinks:
         for place, link in enumerate(links):
             by_row.setdefault(link.older, []).append(place)
             by_row.setdefault(link.newer, []).append(place)
-        return cls(tuple(links), by_row)
+        return cls(tuple(links), by_row, max((link.since for link in links), default=0))
 
     def acting(self, alive: NDArray[np.bool_]) -> RevisionLinks:
         """Return those that act, without what only orders, between rows that are alive."""
         between = (link for link in self.links if alive[link.older] and alive[link.newer])
         return self._by_row([link for link in between if link.acts])
+
+    def begun(self, now: int) -> RevisionLinks:
+        """Return those that had taken effect at a moment, in microseconds since 1970."""
+        if self.latest <= now:
+            return self
+        return self._by_row([link for link in self.links if link.since <= now])
 
     def of_rows(self, rows: Iterable[int]) -> list[RevisionLink]:
         """Return the links that name any of these rows, in order."""

@@ -288,7 +288,7 @@ class _Spans:
     """From when to when each state of one topic held."""
 
     def __init__(self, links: Sequence[RevisionLink], at: IntArray, now: int) -> None:
-        self._at, self._now = at, now
+        self._at = at
         self.superseded: dict[int, RevisionLink] = {}
         self._wrong: dict[int, float] = {}
         self._holding: dict[int, RevisionLink] = {}
@@ -300,7 +300,7 @@ class _Spans:
                     self.superseded[link.older] = link
             if link.kind == "corrects":
                 self._wrong[link.older] = max(link.probability, self._wrong.get(link.older, 0.0))
-            elif link.kind == "excepts" and at[link.newer] <= now < link.until:
+            elif link.kind == "excepts" and now < link.until:
                 self._holding[link.older] = link
             elif link.kind == "excepts":
                 self._over[link.newer] = link

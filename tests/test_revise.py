@@ -7,6 +7,7 @@ from itertools import cycle
 from threading import Event
 
 import pytest
+from tests.cases import read_cases
 
 from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
 
@@ -384,6 +385,39 @@ def test_a_profile_holds_what_still_holds_with_its_evidence(moved):
     assert bonn.since == datetime(2025, 2, 5, 10, tzinfo=UTC)
 
 
+@pytest.fixture
+def back(moved):
+    """Somebody who went back to where she lived first, and says so."""
+    moved.add("Mara lives in Rome again", id="again", at="2026-01-10", type="semantic")
+    moved.supersede("rome", by="oslo")
+    moved.supersede("oslo", by="bonn")
+    moved.supersede("bonn", by="again")
+    moved.supersede("rome", by="again", kind="restates")
+    return moved
+
+
+def test_who_says_again_what_was_superseded_tells_of_a_new_state(back):
+    found = {hit.id: hit.superseded_by for hit in back.search("Where does Mara live?", now=NOW)}
+    assert next(iter(found)) == "again"
+    assert (found["rome"], found["bonn"], found["again"]) == ("oslo", "again", None)
+    states = back.timeline("where Mara lives", now=NOW)
+    assert [(state.memory.id, state.until is None) for state in states] == [
+        ("rome", False), ("oslo", False), ("bonn", False), ("again", True),
+    ]  # fmt: skip
+    (entry,) = (entry for entry in back.profile(now=NOW) if entry.text.startswith("Mara"))
+    assert (entry.evidence, entry.since) == (("again",), datetime(2026, 1, 10, tzinfo=UTC))
+
+
+def test_a_fact_that_is_said_again_stays_several_hits_and_is_one_entry_of_a_profile(memory):
+    memory.add("Luca is allergic to nuts", id="first", at="2025-01-01", type="semantic")
+    memory.add("Luca must not eat nuts", id="again", at="2025-06-01", type="semantic")
+    memory.supersede("first", by="again", kind="restates")
+    found = memory.search("may Luca eat nuts?", now=NOW)
+    assert {hit.id: hit.superseded_by for hit in found} == {"first": None, "again": None}
+    (entry,) = memory.profile(now=NOW)
+    assert (entry.evidence, entry.since.year) == (("again", "first"), 2025)
+
+
 def test_a_profile_is_one_persons(open_memory):
     memory = open_memory(project="p")
     memory.add_many(
@@ -391,6 +425,7 @@ def test_a_profile_is_one_persons(open_memory):
             {"text": "Likes tea", "user": "mara", "type": "semantic"},
             {"text": "Likes coffee", "user": "jan", "type": "semantic"},
             {"text": "You could try tea", "user": "mara", "type": "semantic", "role": "assistant"},
+            {"text": "Likes tools", "user": "mara", "type": "semantic", "role": "tool_result"},
             {"text": "Went for a walk", "user": "mara", "type": "episodic"},
         ]
     )
@@ -401,6 +436,17 @@ def test_a_profile_holds_nothing_of_documents(memory):
     memory.add("Likes tea", type="semantic")
     memory.add("Tea is good for you", type="semantic", pool="reference_library")
     assert [entry.text for entry in memory.profile()] == ["Likes tea"]
+
+
+def test_a_profile_holds_no_plans(memory):
+    cases = read_cases(__file__)
+    planned = cases["what is worded as a plan is no part of a profile"]
+    told = cases["what only sounds like a plan is told"]
+    memory.add_many(
+        [{"text": text, "type": "semantic", "at": "2026-01-05"} for text in (*planned, *told)]
+    )
+    found = {entry.text for entry in memory.profile(k=100)}
+    assert (found & set(planned), set(told) - found) == (set(), set())
 
 
 def test_hits_with_what_supersedes_them_can_be_pickled(moved):

@@ -566,7 +566,8 @@ class Memory:
         Args:
             old: Id of the memory that does not hold any more.
             by: Id of the one that takes its place, in the same org, project, user, agent and pool.
-            kind: What it does to the older one.
+            kind: What it does to the older one. What `excepts` from it does so until the time that
+                its text names, or for a fortnight.
             at: When that took effect; None for when the newer one happened.
 
         Raises:

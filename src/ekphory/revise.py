@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from itertools import pairwise
 from typing import get_args
 
@@ -16,6 +19,7 @@ import numpy as np
 from ekphory.detect import (
     BY_A_PERSON,
     CALLER,
+    LONGEST_STATEMENT,
     Verdict,
     authority,
     find_exception_end,
@@ -270,7 +274,7 @@ def revisions(
     newest = entries[: -limit - 1 : -1]
     records = engine.store.fetch(sorted({key for each in newest for key in each.keys}))
     return tuple(
-        DecidedPair(each.revision, *(records[key] for key in each.keys), since=each.since)
+        DecidedPair(each.revision, records[each.keys[0]], records[each.keys[1]], each.since)
         for each in newest
         if records.keys() >= set(each.keys)
     )
@@ -413,7 +417,7 @@ def profile(
     kept = {
         row: records[key]
         for row, key in zip(rows, columns.key[rows].tolist(), strict=True)
-        if key in records and _is_of(records[key], user)
+        if key in records and _is_of(records[key], user) and not _is_planned(records[key])
     }
     doubts = _doubts(engine, scope, now)
     entries = [
@@ -436,6 +440,34 @@ def _is_of(record: MemoryRecord, user: str | None) -> bool:
     """Return whether a person said it, and one of the user's memories holds it."""
     said = authority(record) == BY_A_PERSON and record.pool not in REFERENCE_POOLS
     return said and user in (None, record.user)
+
+
+_PLANS = "plans.toml"
+
+
+@cache
+def _read_wording() -> dict[str, re.Pattern[str]]:
+    told: dict[str, str] = tomllib.loads(files(__package__).joinpath(_PLANS).read_text("utf-8"))
+    begin = told.pop("begin")
+    return {
+        name: re.compile(pattern.replace("{begin}", begin), re.VERBOSE | re.IGNORECASE)
+        for name, pattern in told.items()
+    }
+
+
+_YEAR = re.compile(r"(?<!\d)20\d\d(?!\d)")
+
+
+def _is_planned(record: MemoryRecord) -> bool:
+    """Return whether a memory is worded as a plan and says nothing besides it."""
+    text, wording = record.text.strip(), _read_wording()
+    if len(text) > LONGEST_STATEMENT or wording["besides"].search(text):
+        return False
+    if wording["planned"].match(text):
+        return True
+    years = map(int, _YEAR.findall(text))
+    is_ahead = wording["ahead"].search(text) or any(year > record.at.year for year in years)
+    return bool(is_ahead and wording["wanted"].match(text))
 
 
 def _is_told_again(row: int, kept: Mapping[int, MemoryRecord], links: RevisionLinks) -> bool:

@@ -180,6 +180,22 @@ def test_a_caller_overrules_the_model(tell):
     assert (superseded(memory)["rome"], memory.conflicts()) == ("oslo", ())
 
 
+def test_what_is_told_again_after_something_else_held_is_a_new_state(tell):
+    again = "Mara lives in Rome again"
+    reader = WrittenReader(
+        {
+            (ROME, OSLO): ("replaces", 0.9),
+            (OSLO, again): ("replaces", 0.9),
+            (ROME, again): ("restates", 0.9),
+        }
+    )
+    memory = tell(reader)
+    memory.add(again, id="again", at="2026-01-10")
+    memory.settle(timeout=30)
+    assert superseded(memory) == {"rome": "oslo", "oslo": "again", "again": None}
+    assert memory.search("Where does Mara live?", now=NOW)[0].id == "again"
+
+
 @pytest.mark.parametrize("confirmed", [False, True])
 @pytest.mark.parametrize(("now", "first"), [("2025-01-05", "oslo"), ("2025-02-05", "rome")])
 def test_an_exception_is_over_after_its_time_also_where_a_caller_confirmed_it(
@@ -198,6 +214,25 @@ def test_what_no_person_said_supersedes_nothing_that_a_person_said(tell, given):
     memory = tell(WrittenReader({(ROME, OSLO): ("replaces", 0.9)}), {"role": "user"}, given)
     assert superseded(memory)["rome"] is None
     assert [each.newer for each in memory.conflicts()] == ["oslo"]
+
+
+@pytest.mark.parametrize(
+    "role",
+    "agent tool_result toolResult developer observation ipython computer chatbot robot".split(),
+)
+def test_a_role_that_is_not_known_for_a_persons_supersedes_nothing_that_a_person_said(tell, role):
+    memory = tell(
+        WrittenReader({(ROME, OSLO): ("replaces", 0.9)}), {"role": "user"}, {"role": role}
+    )
+    assert superseded(memory)["rome"] is None
+    assert [each.newer for each in memory.conflicts()] == ["oslo"]
+
+
+@pytest.mark.parametrize(("older", "newer", "acts"), CASES["who may say what became of what"])
+def test_who_may_say_what_became_of_what_somebody_said(older, newer, acts):
+    pair = StatementPair(record("a", at=EARLIER, **older), record("b", **newer))
+    row = [0.9 if each == "replaces" else 0.0 for each in CHANGE_KINDS]
+    assert (judge(row, pair, WrittenReader({})).state == "active") == acts
 
 
 @pytest.mark.parametrize("kind", ["restates", "excepts", "plans"])

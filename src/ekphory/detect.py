@@ -69,8 +69,13 @@ ACTS_ON_TALK = 0.8
 What is said in a day is mostly about different things (docs/LOG.md, 48)."""
 EXCEPTION_LASTS = timedelta(days=14)
 """An exception whose end nobody told is over then."""
-_ASSISTANTS = frozenset({"assistant", "ai", "model", "bot"})
-_TOOLS = frozenset({"tool", "function", "document", "system"})
+_PERSONS = frozenset({"", "user", "human", "norole"})
+"""Roles of people, and what Zep writes where there is none."""
+_ASSISTANTS = frozenset({"assistant", "ai", "model", "bot", "chatbot", "agent"})
+_TOOLS = frozenset(
+    "tool toolcall tooluse toolresult function functioncall document system developer observation "
+    "ipython computer".split()
+)
 
 _log = logging.getLogger("ekphory")
 
@@ -105,7 +110,7 @@ def judge(
     limits = reader.thresholds
     ended = sum(by_kind[kind] for kind in SUPERSEDING)
     first = max(SUPERSEDING, key=lambda kind: by_kind[kind])
-    has_say = authority(pair.newer) >= authority(pair.older)
+    has_say = _has_say(pair)
     may_act = has_say and _is_later(pair)
     acts_from = ACTS_ON_TALK if _is_talk(pair) else limits.acts
     if ended >= acts_from:
@@ -186,14 +191,40 @@ def ask_chat(chat: Chat, pair: StatementPair) -> RevisionKind | None:
 
 
 BY_A_PERSON = 2
+_UNKNOWN = -1
 
 
 def authority(record: MemoryRecord) -> int:
-    """Return `BY_A_PERSON` for what a person said, 1 for an assistant, 0 for a tool or document."""
-    said_by = {record.role.lower(), record.producer.lower()}
+    """Return `BY_A_PERSON` for what a person said, 1 for an assistant, 0 for a tool or document.
+
+    A role that is none of these is below all of them. Who speaks stands in `producer`: a name there
+    is a person's, whatever the name.
+    """
+    role = _plain(record.role)
+    said_by = {role, _plain(record.producer)}
     if said_by & _TOOLS:
         return 0
-    return 1 if said_by & _ASSISTANTS else BY_A_PERSON
+    if said_by & _ASSISTANTS:
+        return 1
+    return BY_A_PERSON if role in _PERSONS else _UNKNOWN
+
+
+def _plain(name: str) -> str:
+    """Return a name as `toolresult` for toolResult, tool_result and Tool-Result."""
+    return re.sub(r"[\s_-]", "", name).lower()
+
+
+def _has_say(pair: StatementPair) -> bool:
+    """Return whether who said the newer one may decide what became of the older one.
+
+    Of a role that is unknown nobody can tell who it is: it decides on what it said itself, and
+    only a person does on that.
+    """
+    older, newer = authority(pair.older), authority(pair.newer)
+    if older == _UNKNOWN:
+        same = _plain(pair.older.role) == _plain(pair.newer.role)
+        return newer == BY_A_PERSON or same
+    return newer >= older
 
 
 CALLER = "caller"
@@ -457,7 +488,7 @@ class ChangeDetector:
         self, chat: Chat, pair: StatementPair, verdict: Verdict, reader: ChangeReader
     ) -> tuple[Verdict | None, str]:
         """Return what a language model makes of a conflict, and who decided it."""
-        if not _is_later(pair) or authority(pair.newer) < authority(pair.older):
+        if not _is_later(pair) or not _has_say(pair):
             return verdict, reader.name
         try:
             kind = ask_chat(chat, pair)

@@ -114,6 +114,22 @@ def test_a_message_takes_the_time_it_is_about_and_an_older_one_its_role_from_rol
     assert said["id"] == "11111111-0000-4000-8000-000000000001"
 
 
+@pytest.mark.parametrize(
+    ("told", "role", "producer"),
+    [
+        ({"role": "Kai"}, None, "Kai"),
+        ({"role": "Human"}, "Human", "Human"),
+        ({"role": "tool"}, "tool", "tool"),
+        ({"role": "Kai", "role_type": "user"}, "user", "Kai"),
+        ({"role": "user", "name": "Kai"}, "user", "Kai"),
+    ],
+)
+def test_a_name_that_stands_for_a_role_is_a_speakers_name(given, told, role, producer):
+    row = {"uuid": "1", "content": "hello", "created_at": "2026-01-02T00:00:00Z", **told}
+    (said,), _ = given(read_zep, {"messages": [row]})
+    assert (said.get("role"), said["producer"]) == (role, producer)
+
+
 def test_a_second_import_adds_nothing_even_without_ids(memory, file):
     row = {"role": "user", "content": "hello", "created_at": "2026-01-02T00:00:00Z"}
     path = file("m.jsonl", json.dumps(row) + "\n")

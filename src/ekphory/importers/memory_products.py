@@ -375,6 +375,7 @@ _MEM0_FORM = RowFormat(
     ("results", "memories"), lambda value: "memory" in value, "memory", _read_mem0_fields
 )
 
+_ZEP_ROLES = frozenset("norole system assistant ai user human function tool".split())
 _SESSION = ("thread_id", "session_id", "thread_uuid")
 _IDS = ("uuid", "uuid_")
 _ZEP_READ = {
@@ -500,6 +501,8 @@ def _read_speaker(row: Row) -> tuple[str | None, str | None]:
     """Return role and name: newer exports write `role` and `name`, older `role_type` and `role`."""
     written = {name: row.value.get(name) for name in ("role", "role_type", "name")}
     role, older, name = (value if isinstance(value, str) else None for value in written.values())
+    if older is None and name is None and role is not None and role.lower() not in _ZEP_ROLES:
+        return None, role  # the oldest exports have a name alone
     return older or role, name or role
 
 

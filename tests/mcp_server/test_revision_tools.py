@@ -40,6 +40,20 @@ def test_recall_tells_what_is_superseded_in_its_data_and_its_text(moved):
     assert (first["id"], "superseded_by" in second) == ("rome", False)
 
 
+def test_recall_and_explain_hide_what_is_superseded_or_rank_it_as_ever(moved):
+    moved.call("supersede", old="rome", by="bonn")
+    asked = {"query": "Mara lives in Rome"}
+
+    def found(tool, **given):
+        return [hit["id"] for hit in moved.data(tool, **asked, **given)["hits"]]
+
+    for tool in ("recall", "explain"):
+        assert found(tool) == found(tool, superseded="recede") == ["bonn", "rome"]
+        assert found(tool, superseded="hide") == ["bonn"]
+        assert found(tool, superseded="ignore") == ["rome", "bonn"]
+    assert "superseded" in moved.refusal("recall", **asked, superseded="away")
+
+
 def test_a_list_and_the_recent_memories_tell_what_is_superseded(moved):
     moved.call("supersede", old="rome", by="bonn")
     data, texts = moved.call("list", order="oldest")

@@ -39,6 +39,26 @@ def test_a_memory_is_superseded_and_the_decision_taken_back(server, project, mov
     assert ranked("I live in Rome")[0] == before
 
 
+@pytest.mark.parametrize("memory", ["long_term", "short_term"])
+def test_an_episode_that_was_found_says_in_its_metadata_what_holds_in_its_place(
+    server, project, moved, found, memory
+):
+    rome, bonn = moved
+    decided = {**project, "old": rome, "by": bonn, "at": "2025-08-01T00:00:00Z"}
+    server.answer("/memories/supersede", decided)
+    if memory == "long_term":
+        off = {**project, "enabled": False}
+        server.answer("/memory/episodic/short_term/config", off, status=204)
+    for query in ("I live in Rome", "tea"):
+        episodes = found(query)["episodic_memory"][f"{memory}_memory"]["episodes"]
+        told = {each["uid"]: each["metadata"] for each in episodes}
+        assert told[bonn] == {}
+        assert told[rome] == {
+            "superseded_by": bonn,
+            "superseded_since": "2025-08-01T00:00:00+00:00",
+        }
+
+
 def test_all_decisions_of_a_batch_are_taken_back_at_once(server, project, moved, ranked):
     rome, bonn = moved
     before, _ = ranked("I live in Rome")

@@ -154,7 +154,8 @@ class _MemMachine:
         result = replace(result, hits=tuple(hit for hit in result if not is_feature(hit.memory)))
         features += self._search_features(memory.scope, given.query, limit=given.top_k)
         shown = [each for each in features if not any(map(tool.is_steering, _texts(each)))]
-        found = [wire.show_episode(Episode(hit.memory, hit.score), hit.id) for hit in result]
+        named = {each: each for hit in result for each in (hit.id, hit.superseded_by) if each}
+        found = [wire.show_episode(Episode.of(hit), named) for hit in result]
         episodic = wire.EpisodicMemory(
             long_term_memory=wire.LongTermMemory(episodes=found),
             short_term_memory=wire.ShortTermMemory(episodes=[], episode_summary=[""]),

@@ -107,6 +107,7 @@ class Recall(tool.Arguments):
     min_score: tool.LeastScore = None
     time: tool.TimeInWords = "boost"
     timezone: tool.Timezone = "UTC"
+    superseded: tool.Superseded = "recede"
     agent_mode: bool = False
     """Follow the question from memory to memory, where one leads to another."""
 
@@ -285,6 +286,7 @@ class Explain(tool.Arguments):
     min_score: tool.LeastScore = None
     time: tool.TimeInWords = "boost"
     timezone: tool.Timezone = "UTC"
+    superseded: tool.Superseded = "recede"
 
 
 class ToolStage(BaseModel):

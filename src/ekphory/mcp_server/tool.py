@@ -27,7 +27,16 @@ from ekphory.service.configuration import read_configuration
 from ekphory.service.handles import Handles
 from ekphory.service.learning import ExtractionSettings, read_learnt
 from ekphory.service.memory_service import MemoryService
-from ekphory.types import DEFAULT_POOL, Hit, MemoryRecord, MemoryType, Scalar, TimeUse, Trace
+from ekphory.types import (
+    DEFAULT_POOL,
+    Hit,
+    MemoryRecord,
+    MemoryType,
+    Scalar,
+    SupersededUse,
+    TimeUse,
+    Trace,
+)
 
 _MOST_DECISIONS = 1_000
 """On the memories of one page."""
@@ -362,4 +371,5 @@ Condition = Annotated[str | None, Field(description=_SAID["filter"])]
 LeastScore = Annotated[float | None, Field(description=_SAID["min_score"])]
 TimeInWords = Annotated[TimeUse, Field(description=_SAID["time"])]
 Timezone = Annotated[str, Field(description=_SAID["timezone"])]
+Superseded = Annotated[SupersededUse, Field(description=_SAID["superseded"])]
 MostTokens = Annotated[int, Field(ge=1, description=_SAID["max_tokens"])]

@@ -37,7 +37,7 @@ from ekphory.service.configuration import Configuration
 from ekphory.service.handles import Handles, Place
 from ekphory.service.summary import MOST_SUMMARISED, Summaries
 from ekphory.store.protocol import Order
-from ekphory.types import MemoryRecord, MemoryType, Scalar, now_utc, to_utc
+from ekphory.types import Hit, MemoryRecord, MemoryType, Scalar, now_utc, to_utc
 
 # Ids of episodes as UUIDs, which MemMachine's client demands from version 0.4 on.
 #
@@ -326,10 +326,23 @@ class EpisodeQuery:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A stored message, and how likely it answers; None where nothing was asked of it."""
+    """A stored message, as a search found it.
+
+    Attributes:
+        record: The message.
+        score: How likely it answers; None where nothing was asked of it.
+        superseded_by, since: Id of what holds in its place, and since when; None where it stands.
+    """
 
     record: MemoryRecord
     score: float | None = None
+    superseded_by: str | None = None
+    since: datetime | None = None
+
+    @classmethod
+    def of(cls, hit: Hit) -> Episode:
+        """Return the message that a hit is."""
+        return cls(hit.memory, hit.score, hit.superseded_by, hit.since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,7 +477,7 @@ class Episodes:
             full = len(newest) == most > 0
             summary = self._summarise(place, memory, condition, newest) if full else ""
             if not switches.long_term:
-                return FoundEpisodes((), tuple(map(Episode, newest)), summary, None)
+                return FoundEpisodes((), newest, summary, None)
             follows = query.agent_mode and bool(query.text.strip())
             result = memory.search(
                 query.text,
@@ -475,9 +488,9 @@ class Episodes:
                 agent_mode=follows,
                 agent_options=self._agent_options() if follows else None,
             )
-            scores = {hit.id: hit.score for hit in result}
-            recent = {record.id for record in newest}
-            found = [Episode(hit.memory, hit.score) for hit in result if hit.id not in recent]
+            known = {hit.id: Episode.of(hit) for hit in result}
+            recent = {each.record.id for each in newest}
+            found = [each for each in known.values() if each.record.id not in recent]
             context = min(query.expand, query.limit - 1)
             if context > 0:
                 around = with_context(
@@ -489,20 +502,20 @@ class Episodes:
                     enough=query.limit + len(recent),
                 )
                 found = [episode for episode in around if episode.record.id not in recent]
-        shown = tuple(Episode(record, scores.get(record.id)) for record in newest)
+        shown = tuple(known.get(each.record.id, each) for each in newest)
         return FoundEpisodes(tuple(found[: query.limit]), shown, summary, result)
 
     def _agent_options(self) -> AgentOptions:
         return AgentOptions(settings=self._configuration.agent(), stage_results="trace")
 
     def _summarise(
-        self, place: Place, memory: Memory, condition: Filter | None, shown: Sequence[MemoryRecord]
+        self, place: Place, memory: Memory, condition: Filter | None, shown: Sequence[Episode]
     ) -> str:
         """Sum up what was said before the newest episodes, in the session of the last of them."""
-        where = _in_session(shown[-1].session, condition)
-        known = {record.id for record in shown}
+        where = _in_session(shown[-1].record.session, condition)
+        known = {each.record.id for each in shown}
         found = _newest(memory, where, MOST_SUMMARISED + len(shown))
-        before = [record for record in found if record.id not in known]
+        before = [each.record for each in found if each.record.id not in known]
         return self._summaries.summarise(f"{place.session_key}\0{where}", before)
 
     def page(self, place: Place, condition: str, *, limit: int, offset: int) -> list[MemoryRecord]:
@@ -532,10 +545,10 @@ class Episodes:
                 memory.forget(filter="TRUE")
 
 
-def _newest(memory: Memory, condition: Filter | None, most: int) -> tuple[MemoryRecord, ...]:
+def _newest(memory: Memory, condition: Filter | None, most: int) -> tuple[Episode, ...]:
     """Return the newest episodes, in the order in which they were said."""
     found = memory.search("", k=most, filter=condition)
-    return tuple(hit.memory for hit in reversed(found.hits))
+    return tuple(replace(Episode.of(hit), score=None) for hit in reversed(found.hits))
 
 
 def _message_fields(message: EpisodeMessage, now: datetime, position: int) -> dict[str, object]:

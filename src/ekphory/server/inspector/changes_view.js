@@ -33,7 +33,7 @@ function show({ revisions }) {
   const waiting = revisions.filter((each) => each.state === "conflict");
   const acting = revisions.filter((each) => each.state === "active");
   return [
-    part("To look at", waiting, "Not sure enough to act. Searches rank both as if nothing were known."),
+    part("To look at", waiting, "Not sure enough to act: none is marked or hidden. Where it is only not likely enough, searches put the newer one first all the same."),
     part("Decided", acting, "Searches put the older one below the newer one, and say so."),
   ].flat();
 }

@@ -343,8 +343,10 @@ def found_episodes(found: FoundEpisodes, place: Place, uids: Uids) -> EpisodicMe
     """Return what episodic memory found."""
     episodes = (*found.long_term, *found.short_term)
     # All at once: what the catalog knows of ids is read once.
-    shown = uids.shown(place, [each.record.id for each in episodes])
-    shaped = [show_episode(each, uid) for each, uid in zip(episodes, shown, strict=True)]
+    successors = [each.superseded_by for each in episodes if each.superseded_by is not None]
+    names = [*(each.record.id for each in episodes), *successors]
+    uid_of = dict(zip(names, uids.shown(place, names), strict=True))
+    shaped = [show_episode(each, uid_of) for each in episodes]
     long_term = len(found.long_term)
     return EpisodicMemory(
         long_term_memory=LongTermMemory(episodes=shaped[:long_term]),
@@ -390,9 +392,21 @@ def cited_features(features: Sequence[Feature], place: Place, uids: Uids) -> lis
     return [show_feature(each, citations=uids.shown(place, each.citations)) for each in features]
 
 
-def show_episode(episode: Episode, uid: str) -> FoundEpisode:
-    """Return an episode that was found."""
-    return FoundEpisode(**_shared(episode.record, uid), score=episode.score)
+def show_episode(episode: Episode, uid_of: Mapping[str, str]) -> FoundEpisode:
+    """Return an episode that was found; its metadata says what holds in its place.
+
+    Args:
+        episode: What was found.
+        uid_of: By its id and that of what holds in its place, under which it is shown.
+    """
+    fields = _shared(episode.record, uid_of[episode.record.id])
+    if episode.superseded_by is not None and episode.since is not None:
+        told = {
+            "superseded_by": uid_of[episode.superseded_by],
+            "superseded_since": episode.since.isoformat(),
+        }
+        fields["metadata"] = told | fields["metadata"]
+    return FoundEpisode(**fields, score=episode.score)
 
 
 def _shared(record: MemoryRecord, uid: str) -> dict[str, Any]:

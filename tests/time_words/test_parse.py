@@ -43,6 +43,9 @@ def test_a_query_can_ask_for_a_time_alone(text):
         ("deployments last week", "deployments"),
         ("Who was on call in summer 2024?", "on call"),
         ("Was I off in May 2024?", "off"),
+        ("2024年我住在哪里？", "我住在哪里"),
+        ("2024年の夏はどこに住んでいましたか", "はどこに住んでいましたか"),
+        ("昨日話したこと", "話したこと"),
     ],
 )
 def test_what_else_is_asked_for_remains(text, remaining):
@@ -153,6 +156,10 @@ def test_an_hour_that_the_clocks_skip_leaves_the_day_whole(text):
         ("Was war am 8. Mai 2026?", "2026-05-08/2026-05-09"),
         ("De quoi avons-nous parlé hier ?", "2026-11-17/2026-11-18"),
         ("¿De qué hablamos el 8 de mayo?", "2026-05-08/2026-05-09"),
+        # Years need no dateparser.
+        ("Was haben wir 2024 besprochen?", "2024-01-01/2025-01-01"),
+        ("De quoi avons-nous parlé en 2024 ?", "2024-01-01/2025-01-01"),
+        ("¿De qué hablamos en 2024?", "2024-01-01/2025-01-01"),
     ],
 )
 def test_another_language_is_read_where_dateparser_is_installed(text, given):

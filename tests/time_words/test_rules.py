@@ -2,24 +2,28 @@
 
 import tomllib
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from ekphory.time_words import parse
 from ekphory.time_words.reference import find_easter
-from ekphory.time_words.rules import DATA, EVENT_RULES, RULES
+from ekphory.time_words.rules import DATA, ELSEWHERE_RULES, EVENT_RULES, RULES
 from time_words.readings import read, write
 
 PHRASES = tomllib.loads(Path(__file__).with_name("phrases.toml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("rule", [*RULES, *EVENT_RULES], ids=lambda rule: rule.example)
+TABLES = {"RULES": RULES, "EVENT_RULES": EVENT_RULES, "ELSEWHERE_RULES": ELSEWHERE_RULES}
+
+
+@pytest.mark.parametrize("rule", [*chain(*TABLES.values())], ids=lambda rule: rule.example)
 def test_a_rule_is_what_reads_its_example(rule, monkeypatch):
     assert write(rule.example) == rule.gives
     reading = read(rule.example)
-    monkeypatch.setattr(parse, "RULES", [each for each in RULES if each is not rule])
-    monkeypatch.setattr(parse, "EVENT_RULES", [each for each in EVENT_RULES if each is not rule])
+    for name, rules in TABLES.items():
+        monkeypatch.setattr(parse, name, [each for each in rules if each is not rule])
     assert read(rule.example) != reading
 
 

@@ -19,7 +19,15 @@ from ekphory.time_words.reference import (
     clamp,
     span_unit,
 )
-from ekphory.time_words.rules import DATA, EVENT_RULES, RULES, Mention, Query, TimeRule
+from ekphory.time_words.rules import (
+    DATA,
+    ELSEWHERE_RULES,
+    EVENT_RULES,
+    RULES,
+    Mention,
+    Query,
+    TimeRule,
+)
 from ekphory.time_words.spans import combine, join_named_weekdays, narrow, open_side
 from ekphory.types import find_zone
 
@@ -41,7 +49,8 @@ def read_time(query: str, *, now: datetime, timezone: str | tzinfo = "UTC") -> T
     Rules for English come first; they read the first 2,000 characters. Weeks begin on Monday,
     a partial date is the newest that has begun, and sessions count by time, from the newest
     backwards or from the oldest forwards; docs/decisions/0013 has all conventions. Where no rule
-    finds anything and the words are of another language, dateparser reads it, if it is installed.
+    for English finds anything, rules for other languages read years and seasons of a year, and
+    what else they say about time is read by dateparser, if it is installed.
 
     Args:
         query: Any text.
@@ -61,14 +70,18 @@ def read_time(query: str, *, now: datetime, timezone: str | tzinfo = "UTC") -> T
         return TimeReading((), "")
     read = Query(_QUOTED.sub(_mask, text), _to_local(now, zone))
     mentions = _find_mentions(words, read)
-    language = None if mentions else detect_language(text)
-    if language is not None and has_dateparser():
-        mentions = _find_foreign_mentions(read, language)[:MOST]
+    language = None
+    if not mentions:
+        mentions, language = _find_elsewhere(text, words, read)
     references = tuple(_refer(query, mention, zone) for mention in mentions)
-    remaining = _strip_filler(text, [each for each in references if each.kind != "event"])
+    dated = [each for each in references if each.kind != "event"]
+    if language in _UNSPACED:
+        # Where no space ends a time, the words after it are not part of it.
+        text = _blank_out(text, dated)
+    remaining = _strip_filler(text, dated)
     if language is None:
         return TimeReading(references, remaining)
-    missing = None if has_dateparser() else MISSING
+    missing = None if has_dateparser() or mentions else MISSING
     return TimeReading(references, _strip_foreign_filler(remaining, language), missing)
 
 
@@ -158,6 +171,12 @@ _FILLER = frozenset(word for words in DATA["filler"].values() for word in words.
 _CONTENT = re.compile(rf"\b(?:{'|'.join(DATA['content']['phrases'])})\b", re.IGNORECASE)
 
 
+def _blank_out(text: str, taken: Sequence[TimeReference]) -> str:
+    for each in taken:
+        text = text[: each.start] + " " * (each.end - each.start) + text[each.end :]
+    return text
+
+
 def _strip_filler(text: str, taken: Sequence[TimeReference]) -> str:
     """Return the words of a text outside of these that say what is looked for."""
     kept = [match.span() for match in _CONTENT.finditer(text)]
@@ -172,7 +191,7 @@ def _strip_filler(text: str, taken: Sequence[TimeReference]) -> str:
     )
 
 
-# Times in other languages than English, read by dateparser where it is installed.
+# Times in other languages than English: years by rules, others by dateparser if it is installed.
 
 LONGEST = 300
 """Characters that are read: dateparser's time grows with the text."""
@@ -181,6 +200,10 @@ _CONFIDENCE = 0.7
 _WORD = re.compile(r"[^\W\d_]+")
 _ENGLISH = frozenset(DATA["words"]["english"].split())
 _CUES = {code: frozenset(language["cues"].split()) for code, language in DATA["languages"].items()}
+_FOREIGN_FILLER = {
+    code: frozenset(language.get("filler", "").split())
+    for code, language in DATA["languages"].items()
+}
 _UNSPACED = ("ja", "zh")
 
 
@@ -201,6 +224,26 @@ def detect_language(text: str) -> str | None:
 def has_dateparser() -> bool:
     """Whether dateparser is there; looked up once."""
     return find_spec("dateparser") is not None
+
+
+def _find_elsewhere(text: str, words: set[str], query: Query) -> tuple[list[Mention], str | None]:
+    """Read a text that is not in English; say also which language it is in, if that is known."""
+    if words & _ENGLISH:
+        return [], None
+    rules = [rule for rule in ELSEWHERE_RULES if not rule.cues.isdisjoint(words)]
+    named = [(each, rule.language) for rule in rules for each in rule.find(query)]
+    years = _drop_overlaps(each for each, _ in named)
+    language = detect_language(text)
+    dated = _find_foreign_mentions(query, language) if language and has_dateparser() else []
+    apart = (
+        each for each in dated if all(each.end <= a.start or a.end <= each.start for a in years)
+    )
+    # "En 2024" is French and Spanish: the words of its questions tell which.
+    codes = sorted({code for _, code in named if code})
+    known = language or max(
+        codes, key=lambda code: len(words & _FOREIGN_FILLER[code]), default=None
+    )
+    return sorted([*years, *apart], key=lambda each: each.start)[:MOST], known
 
 
 def _find_foreign_mentions(query: Query, language: str) -> list[Mention]:
@@ -243,6 +286,6 @@ def _find_dates(text: str, language: str, now: datetime) -> list[tuple[str, date
 
 def _strip_foreign_filler(remaining: str, language: str) -> str:
     """Leave out of what remains the language's words of time and of any question."""
-    filler = _CUES[language] | set(DATA["languages"][language].get("filler", "").split())
+    filler = _CUES[language] | _FOREIGN_FILLER[language]
     words = remaining.split()
     return " ".join(each for each in words if not filler.issuperset(each.lower().split("'")))

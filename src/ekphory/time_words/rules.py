@@ -72,7 +72,20 @@ _ORDINALS = (
     | {"hundredth": 100}
 )
 VAGUE: dict[str, int] = _WORDS["vague"]
-_ALL_NUMBERS = _NUMBERS | _ORDINALS | VAGUE | MONTHS | _WORDS["seasons"] | {"": 1, "a": 1, "an": 1}
+# Seasons and months of other languages, by the name of their list.
+_ELSEWHERE: dict[str, dict[str, int]] = {
+    name: {word: int(number) for word, number in (each.split("=") for each in words.split())}
+    for name, words in _WORDS["elsewhere"].items()
+}
+_ALL_NUMBERS = (
+    {word: number for words in _ELSEWHERE.values() for word, number in words.items()}
+    | _NUMBERS
+    | _ORDINALS
+    | VAGUE
+    | MONTHS
+    | _WORDS["seasons"]
+    | {"": 1, "a": 1, "an": 1}
+)
 _LISTS: dict[str, Iterable[str]] = {
     "months": MONTHS,
     "weekdays": WEEKDAYS,
@@ -84,6 +97,7 @@ _LISTS: dict[str, Iterable[str]] = {
     "seasons": _WORDS["seasons"],
     "holidays": _WORDS["holidays"],
     "sessions": _WORDS["sessions"].split(),
+    **_ELSEWHERE,
 }
 
 
@@ -214,6 +228,9 @@ class TimeRule:
         sessions: The first and the last, as numbers or names of groups, which "-" makes negative.
         unless_asked: Whether it is nothing in a question for the time ("when did we last …").
         not_after: A pattern that must not stand before it.
+        after: A pattern that must.
+        beside: A pattern that must stand anywhere in the text.
+        language: The code of the language it is of; empty for English, or for several.
         example, gives: A query, and what is read in it.
     """
 
@@ -231,6 +248,9 @@ class TimeRule:
     sessions: tuple[str, str] = ("", "")
     unless_asked: bool = False
     not_after: str = ""
+    after: str = ""
+    beside: str = ""
+    language: str = ""
 
     def find(self, query: Query) -> Iterator[Mention]:
         """Return what its matches mean, from left to right."""
@@ -590,6 +610,44 @@ def _read_so_far(found: TimeMatch) -> Mentions:
     return found.mean(Span(find_unit_start(unit, found.now), found.now))
 
 
+# Years in other languages.
+
+
+def _read_elsewhere(found: TimeMatch) -> Mentions:
+    """Read a year, a month or season of one, or several years; or what lies on one side of it."""
+    year = found.year
+    if year is None or not _stands_right(found):
+        return ()
+    is_within = found["season"] or found["month"]
+    span = _find_recurrence(found).of(year) if is_within else span_months(year * 12, 12)
+    if span is None:
+        return ()
+    if found["last"]:
+        last = span_months(int(found["last"]) * 12, 12)
+        return found.mean(Span(span.start, last.end)) if span.start < last.start else ()
+    return found.mean(_open_elsewhere(span, found))
+
+
+def _stands_right(found: TimeMatch) -> bool:
+    rule, query, start = found.rule, found.query, found.match.start()
+    if rule.after and not query.before(rule.after, start):
+        return False
+    if rule.not_after and query.before(rule.not_after, start):
+        return False
+    return not rule.beside or compile_pattern(rule.beside).search(query.text) is not None
+
+
+def _open_elsewhere(span: Span, found: TimeMatch) -> Span:
+    side = found.query.before("side_elsewhere", found.match.start()) or found.query.after(
+        "side_after_elsewhere", found.match.end()
+    )
+    if side is None:
+        return span
+    if side["before"]:
+        return Span(end=span.start)
+    return Span(start=span.end if side["after"] else span.start)
+
+
 # Sessions.
 
 
@@ -644,6 +702,7 @@ READERS: Mapping[str, Callable[[TimeMatch], Mentions]] = {
     "day_of_month": _read_day_of_month,
     "decade": _read_decade,
     "earlier": _read_earlier,
+    "elsewhere": _read_elsewhere,
     "event": _read_event,
     "interval": _read_interval,
     "last_weekends": _read_last_weekends,
@@ -670,3 +729,4 @@ def _read_rule(row: Mapping[str, Any]) -> TimeRule:
 
 RULES = tuple(_read_rule(row) for row in DATA["rule"])
 EVENT_RULES = tuple(_read_rule(row) for row in DATA["event"])
+ELSEWHERE_RULES = tuple(_read_rule(row) for row in DATA["elsewhere"])

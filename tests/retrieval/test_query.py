@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.cases import read_cases
 
 from ekphory.errors import InvalidInput
+from ekphory.retrieval.asked_state import asked_state
 from ekphory.retrieval.pipeline import QueryClass
 from ekphory.retrieval.query import (
     CUES,
@@ -22,6 +23,7 @@ from ekphory.retrieval.query import (
     classify_query,
     clean_query,
     depth_factor,
+    find_tenses,
     is_question,
     words_of,
 )
@@ -78,6 +80,16 @@ def test_white_space_around_a_query_says_nothing(text):
 def test_the_example_of_a_cue_holds_one_of_its_phrases(cue):
     said = f" {' '.join(words_of(cue.example))} "
     assert any(f" {' '.join(words_of(each))} " in said or each in said for each in cue.phrases)
+
+
+@pytest.mark.parametrize("cue", TENSES, ids=lambda cue: cue.signal)
+def test_the_example_of_a_tense_asks_for_it_alone(cue):
+    assert find_tenses(cue.example) == {cue.tense} - {None}
+
+
+@pytest.mark.parametrize(("question", "state"), CASES["asked_states"])
+def test_words_of_ten_languages_ask_for_a_state_of_what_changed(question, state):
+    assert asked_state(question) == state
 
 
 @pytest.mark.parametrize(("intent", "complexity", "factor"), [*CASES["depths"], (None, None, 1.0)])

@@ -1,7 +1,8 @@
 """Stage 1: the query's own text, what kind of query it is, and the time that it names.
 
 The rules are data, in `query_rules.toml`: no model, nothing stored. English first, with a few
-question words of German, French, Spanish, Chinese and Japanese; whatever else is a `lookup`.
+question words of German, French, Spanish, Chinese and Japanese; whatever else is a `lookup`. Which
+state of what changed is asked for is read in Italian, Portuguese, Dutch and Russian as well.
 """
 
 from __future__ import annotations
@@ -56,12 +57,16 @@ Tense = Literal["past", "first", "usual"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenseCue:
-    """Phrases that ask for the same state of what changed; likewise."""
+    """Phrases that ask for the same state of what changed; likewise.
+
+    One without a tense keeps others from being read out of its words.
+    """
 
     signal: str
-    tense: Tense
     example: str
     phrases: tuple[str, ...]
+    tense: Tense | None = None
+    beside: frozenset[str] = frozenset()
 
 
 # A mark between words counts as a word, so that no phrase reaches across it.
@@ -79,7 +84,8 @@ _RELATIVES = frozenset({"who", "whom", "which", "whose", "where"})
 def _read_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
     phrases = tuple(" ".join(phrase.split()) for phrase in rule["phrases"].split(","))
     hints = {"hints": QueryHints(**rule["hints"])} if "hints" in rule else {}
-    return {**rule, "phrases": phrases, **hints}
+    beside = {"beside": frozenset(rule["beside"].split())} if "beside" in rule else {}
+    return {**rule, "phrases": phrases, **hints, **beside}
 
 
 AnyCue = TypeVar("AnyCue", Cue, TenseCue)
@@ -161,7 +167,10 @@ def classify_query(text: str) -> QueryClass:
 
 def find_tenses(question: str) -> set[Tense]:
     """Return which states the cues of a question ask for."""
-    return {cue.tense for cue in _TENSE_PHRASES.find(words_of(question), question)}
+    words = words_of(question)
+    cues = _TENSE_PHRASES.find(words, question)
+    meant = (cue for cue in cues if not cue.beside or not cue.beside.isdisjoint(words))
+    return {cue.tense for cue in meant if cue.tense is not None}
 
 
 def depth_factor(query_class: QueryClass | None) -> float:

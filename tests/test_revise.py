@@ -96,6 +96,16 @@ def test_every_preset_puts_the_state_that_holds_first(moved, preset):
         ("Where did Mara live originally?", "rome"),
         ("Where did Mara live in summer 2025?", "oslo"),
         ("Where did Mara live in 2024?", "rome"),
+        ("Wo hat Mara 2024 gewohnt?", "rome"),
+        ("Où est-ce que Mara habitait en 2024 ?", "rome"),
+        ("¿Dónde vivía Mara en 2024?", "rome"),
+        ("Dove viveva Mara nell'estate del 2025?", "oslo"),
+        ("Onde a Mara morava em 2024?", "rome"),
+        ("Waar woonde Mara in de zomer van 2025?", "oslo"),
+        ("Где Мара жила в 2024 году?", "rome"),
+        ("Mara2024年住在哪里？", "rome"),
+        ("Maraは2024年にどこに住んでいましたか", "rome"),
+        ("Где Мара жила изначально?", "rome"),
     ],
 )
 def test_the_question_decides_which_state_is_asked_for(moved, query, first):
@@ -144,10 +154,21 @@ def test_a_timeline_of_an_earlier_moment_tells_what_a_memory_said_then(memory):
     assert (state.memory.text, state.until) == ("Mara lives in Rome", None)
 
 
-def test_a_question_about_the_past_gets_an_earlier_state(moved):
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Where did Mara live before?",
+        "Wo hat Mara gewohnt, bevor sie umzog?",
+        "Dove viveva Mara prima?",
+        "Onde a Mara morava antigamente?",
+        "Waar woonde Mara vroeger?",
+        "Где Мара жила раньше?",
+    ],
+)
+def test_a_question_about_the_past_gets_an_earlier_state(moved, query):
     moved.supersede("rome", by="bonn")
     moved.supersede("oslo", by="bonn")
-    found = ids(moved.search("Where did Mara live before?", now=NOW))
+    found = ids(moved.search(query, now=NOW))
     assert max(found.index("rome"), found.index("oslo")) < found.index("bonn")
 
 

@@ -254,6 +254,8 @@ class TimeRule:
 
     def find(self, query: Query) -> Iterator[Mention]:
         """Return what its matches mean, from left to right."""
+        if self.beside and not compile_pattern(self.beside).search(query.text):
+            return
         for match in _compile(self.pattern).finditer(query.text):
             yield from READERS[self.read](TimeMatch(self, match, query))
 
@@ -632,9 +634,7 @@ def _stands_right(found: TimeMatch) -> bool:
     rule, query, start = found.rule, found.query, found.match.start()
     if rule.after and not query.before(rule.after, start):
         return False
-    if rule.not_after and query.before(rule.not_after, start):
-        return False
-    return not rule.beside or compile_pattern(rule.beside).search(query.text) is not None
+    return not rule.not_after or query.before(rule.not_after, start) is None
 
 
 def _open_elsewhere(span: Span, found: TimeMatch) -> Span:

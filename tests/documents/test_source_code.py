@@ -98,6 +98,11 @@ def test_what_stands_before_a_syntax_error_is_found_and_the_error_is_counted(fil
     assert read(path).count(told) == 1
 
 
+@pytest.mark.parametrize("text", ["`" * 1_000_000, "...\n", ");\n"])
+def test_code_without_a_letter_is_counted_as_what_it_is(file, text):
+    assert read(file("m.py", text))[-1] == SkippedPart("mostly punctuation")
+
+
 def test_a_definition_of_many_pages_is_in_pieces_that_give_it_whole(memory, file):
     text = "def pay():\n" + "\n".join(f"    charge(card, 'of the house', {n})" for n in range(200))
     import_documents(memory, file("shop.py", text))

@@ -95,7 +95,8 @@ def parse_source_code(text: str, path: Path) -> Iterator[Block | SkippedPart]:
         outline.owners = [0] * len(lines)
     if outline.is_broken:
         yield SkippedPart("definitions next to a syntax error, read with the lines around it")
-    yield from outline.part(lines)
+    found = list(outline.part(lines))
+    yield from found or [SkippedPart("mostly punctuation")]
 
 
 _BRACKET = re.compile(rb"[()\[\]{}]")

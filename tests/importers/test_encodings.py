@@ -18,6 +18,12 @@ def test_a_sentence_in_another_encoding_is_read(memory, file, text, encoding):
     assert [record.text for record in memory.list()] == [text]
 
 
+@pytest.mark.parametrize("text", CASES["plain"])
+def test_ascii_that_is_no_other_encoding_stays_as_it_is(memory, file, text):
+    import_documents(memory, file("a.txt", text))
+    assert [record.text for record in memory.list()] == [text]
+
+
 @pytest.mark.parametrize(("text", "encoding"), CASES["unsure"])
 def test_what_cannot_be_told_for_sure_is_refused_with_a_remedy(memory, file, text, encoding):
     report = import_documents(memory, file("a.txt", text.encode(encoding)))

@@ -116,11 +116,24 @@ def test_a_link_with_a_title_of_its_own_is_kept(read):
     assert record.metadata["references"] == "People/Otto"
 
 
-def test_comments_and_queries_are_not_stored_and_queries_are_counted(memory, file):
+def test_comments_and_queries_are_not_stored_and_are_counted(memory, file):
     report = import_documents(memory, file("vault/Boiler.md", BOILER))
     stored = " ".join(record.text for record in memory.list())
     assert not any(word in stored for word in ("ask Otto", "private", "TABLE"))
-    assert report.left_out == {"dataview query": 1}
+    assert report.left_out == {"comment": 2, "dataview query": 1}
+
+
+@pytest.mark.parametrize("opened", ["%%ask Otto", "It costs 850. %% ask Otto", "%%\nask Otto"])
+def test_a_comment_that_is_not_closed_hides_all_that_follows_and_is_counted(memory, file, opened):
+    text = f"The boiler is new. %%ask%%\n\n`%%` is code.\n\n{opened}\n\n# Roof\n\nIt leaks."
+    report = import_documents(memory, file("a.md", text))
+    (record,) = memory.list()
+    assert record.text.startswith("The boiler is new.\n\n`%%` is code.")
+    assert not any(word in record.text for word in ("ask", "Roof", "leaks"))
+    assert report.left_out == {
+        "comment": 1,
+        "comment without a closing %%, up to the end of its note": 1,
+    }
 
 
 def test_percent_signs_in_code_and_after_numbers_are_no_comments(read):
@@ -139,6 +152,10 @@ def test_percent_signs_in_code_and_after_numbers_are_no_comments(read):
         ("a.md", "---\ndate: 2025-02-03\n---\nIt rained.", "2025-02-03T00:00"),
         ("a.md", '---\ndate: "[[2025-02-03]]"\n---\nIt rained.', "2025-02-03T00:00"),
         ("a.md", "---\nDate: 2025-02-03\n---\nIt rained.", "2025-02-03T00:00"),
+        ("a.md", "---\ndate: 24.12.2024\n---\nIt rained.", "2024-12-24T00:00"),
+        ("a.md", "---\ndate: Tuesday, 3.2.2025 18:30\n---\nIt rained.", "2025-02-03T18:30"),
+        ("a.md", '---\ncreated: "[[3.2.2025]]"\n---\nIt rained.', "2025-02-03T00:00"),
+        ("a.md", "---\ndate: 2025/02\ncreated: 3.2.2025\n---\nIt rained.", "2025-02-03T00:00"),
         ("2026-05-01.md", "---\ncreated: 2026-05-02T09:00\n---\nIt rained.", "2026-05-01T00:00"),
         ("a.md", "---\ncreated: 2024-11-02T08:30+01:00\n---\nIt rained.", "2024-11-02T07:30"),
     ],
@@ -157,14 +174,15 @@ def test_a_changed_tag_replaces_the_memory_and_a_note_that_was_emptied_is_forgot
     assert import_documents(memory, file("a.md", "")).forgotten == 1
 
 
-def test_what_is_odd_in_front_matter_is_told_and_the_note_is_read(memory, file):
-    file("vault/a.md", "---\ndate: 01.02.2025\n---\nThe fence is green.\n")
+@pytest.mark.parametrize("form", ["documents", "text"])
+def test_what_is_odd_in_front_matter_is_told_and_the_note_is_read(memory, file, form):
+    file("vault/a.md", "---\ndate: 02/01/2025\n---\nThe fence is green.\n")
     file("vault/c.md", "---\nowner: {name: Otto}\n---\nThe roof is red.\n")
     note = file("vault/b.md", "---\ndate: {{date}\n---\nA template is here.\n")
-    report = import_documents(memory, note.parent)
+    report = import_path(memory, note.parent, format=form)
     assert (report.added, report.failed) == (3, 0)
     assert report.left_out == {
-        "date that is not ISO 8601": 1,
+        "date that cannot be read (write 2025-02-01)": 1,
         "front matter that is not YAML": 1,
         "front matter within front matter": 1,
     }
@@ -189,6 +207,14 @@ def test_paragraphs_of_the_text_format_have_metadata_and_links(memory, file):
     (record,) = memory.list()
     assert (record.text, record.lines) == ("See it.", "5-5")
     assert dict(record.metadata) == {"tags": "x", "references": "Roof"}
+
+
+def test_what_gives_no_paragraph_of_the_text_format_is_counted(memory, file):
+    file("notes/a.md", "---\ntags: x\n---\n")
+    path = file("notes/b.md", "![[boiler.jpg]]\n\nThe flue is clean.\n")
+    report = import_path(memory, path.parent, format="text")
+    assert (report.added, report.failed) == (1, 0)
+    assert report.left_out == {"no text in it": 1, "pictures and tags only": 1}
 
 
 @pytest.mark.slow

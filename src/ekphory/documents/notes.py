@@ -53,9 +53,11 @@ def part_front_matter(text: str) -> tuple[list[NoteFacts | SkippedPart], str]:
     marked = {name: read_marks(text) for name, text in gathered.items() if isinstance(text, str)}
     references = tuple(link for found in marked.values() for link in found.references)
     metadata = gathered | {name: found.text for name, found in marked.items() if found.text}
-    dates = {name: moment for name in _DATES if (moment := read_date(metadata.get(name)))}
-    unread = [name for name in _DATES if name in metadata and name not in dates]
-    told = [SkippedPart(f"{name} that is not ISO 8601") for name in unread]
+    written = {name: str(metadata[name]) for name in _DATES if name in metadata}
+    found_in = {name: read_date(text) or _find_date_in(text) for name, text in written.items()}
+    dates = {name: moment for name, moment in found_in.items() if moment}
+    unread = [name for name in written if name not in dates]
+    told = [SkippedPart(f"{name} that cannot be read (write 2025-02-01)") for name in unread]
     told += [_NESTED for value in entries.values() if _is_nested(value)]
     return [NoteFacts(metadata, dates, references), *told], below
 
@@ -145,25 +147,28 @@ def make_heading(section: Section, *, name: str, note: NoteFacts) -> str:
     return " > ".join((called, *below))
 
 
-_DATED_NAMES = (
+_WRITTEN_DATES = (
     re.compile(r"(?<!\d)(?P<year>\d{4})[-_.](?P<month>\d{2})[-_.](?P<day>\d{2})(?!\d)"),
     re.compile(r"(?<![\d.])(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})(?![\d])"),
     re.compile(r"\A(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})(?!\w)"),
 )
-"""2026-05-01, 1.5.2026, and 20260501 where the name begins so."""
+"""2026-05-01, 1.5.2026, and 20260501 where the text begins so."""
 
 
 def find_date(name: str, dates: Mapping[str, datetime]) -> datetime | None:
     """Return the date of a note: its `date`, else the one in its file's name, else `created`."""
-    return dates.get("date") or _find_named_date(name) or dates.get("created")
+    named = _find_date_in(PurePosixPath(name).name)
+    return dates.get("date") or named or dates.get("created")
 
 
-def _find_named_date(name: str) -> datetime | None:
-    for pattern in _DATED_NAMES:
-        if found := pattern.search(PurePosixPath(name).name):
+def _find_date_in(text: str) -> datetime | None:
+    """Return the date that stands in a text, with the time of the day where that ends the text."""
+    for pattern in _WRITTEN_DATES:
+        if found := pattern.search(text):
             parts = {part: int(digits) for part, digits in found.groupdict().items()}
-            with suppress(ValueError, InvalidInput):
-                return to_utc(date(**parts).isoformat(), field="date")
+            with suppress(ValueError):
+                day = date(**parts).isoformat()
+                return read_date(day + text[found.end() :]) or read_date(day)
     return None
 
 
@@ -172,8 +177,11 @@ def _find_named_date(name: str) -> datetime | None:
 _CODE = r"^[ \t]{0,12}(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*(?P=fence)|\Z)"
 _INLINE_CODE = r"(?<!`)(?P<ticks>`{1,2})(?!`)[^`\n]{1,500}(?P=ticks)(?!`)"
 _COMMENT = re.compile(
-    rf"{_CODE}|{_INLINE_CODE}|(?P<comment>(?<![\w%])%%(?!%).*?%%)", re.MULTILINE | re.DOTALL
+    rf"{_CODE}|{_INLINE_CODE}|(?P<comment>(?<![\w%])%%(?!%).*?(?P<end>%%|\Z))",
+    re.MULTILINE | re.DOTALL,
 )
+_HIDDEN = SkippedPart("comment")
+_HIDDEN_TO_THE_END = SkippedPart("comment without a closing %%, up to the end of its note")
 _MARK = re.compile(
     rf"{_CODE}|{_INLINE_CODE}"
     r"|(?P<embed>!)?\[\[(?P<target>[^\[\]|\n]{0,300})(?:\|(?P<shown>[^\[\]\n]{0,300}))?\]\]"
@@ -189,13 +197,22 @@ QUERIES = ("dataview", "dataviewjs", "tasks", "query")
 _MEDIA = re.compile(r"\.(?!md$)[a-z0-9]{2,5}$", re.IGNORECASE)
 
 
-def blank_comments(text: str) -> str:
-    """Take `%%comments%%` out of a text, each line end kept."""
-    if "%%" not in text:
-        return text
-    return _COMMENT.sub(
-        lambda found: "\n" * found[0].count("\n") if found["comment"] else found[0], text
-    )
+def part_comments(text: str) -> tuple[list[SkippedPart], str]:
+    """Split `%%comments%%` from a text; one that is not closed hides all that follows.
+
+    Returns:
+        What was hidden, and the text with each line end kept, so that lines can be counted.
+    """
+    hidden: list[SkippedPart] = []
+
+    def blank(found: re.Match[str]) -> str:
+        if not found["comment"]:
+            return found[0]
+        hidden.append(_HIDDEN if found["end"] else _HIDDEN_TO_THE_END)
+        return "\n" * found[0].count("\n")
+
+    below = _COMMENT.sub(blank, text) if "%%" in text else text
+    return hidden, below
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from ekphory.documents.blocks import (
     SkippedPart,
     from_docs_extra,
 )
-from ekphory.documents.notes import QUERIES, blank_comments, part_front_matter
+from ekphory.documents.notes import QUERIES, part_comments, part_front_matter
 from ekphory.documents.settings import ReadingSettings
 
 if TYPE_CHECKING:
@@ -85,14 +85,27 @@ _SWITCH = b"\x1b$"
 """Where an encoding of seven bits goes over to other signs than ASCII's."""
 
 
+_HZ_RUN = re.compile(rb"~\{((?:[!-w][!-~])+)~\}")
+"""Chinese in seven bits, two of them a sign."""
+
+
 def _decode_switched(data: bytes) -> str | None:
-    """Decode Japanese or Korean in seven bits, which passes for UTF-8; None where it is neither."""
-    if _SWITCH not in data:
-        return None
-    for name in ("iso2022_kr", "iso2022_jp_2"):
+    """Decode East Asian text in seven bits, which passes for UTF-8; None where it is none."""
+    names = ("iso2022_kr", "iso2022_jp_2") if _SWITCH in data else ()
+    for name in (*names, *(("hz",) if _may_be_hz(data) else ())):
         with suppress(UnicodeDecodeError):
             return data.decode(name)
     return None
+
+
+def _may_be_hz(data: bytes) -> bool:
+    """Whether what stands between `~{` and `~}` is Chinese, of common ideographs: rows 16 to 55.
+
+    A word in small letters would be rare ones.
+    """
+    rows = [byte - 0x20 for run in _HZ_RUN.findall(data) for byte in run[::2]]
+    common = sum(16 <= row <= 55 for row in rows)
+    return common >= _FEWEST_LETTERS and 2 * common > len(rows)
 
 
 _BINARY = Problem(
@@ -277,7 +290,8 @@ def parse_markdown(text: str) -> Iterator[Block | SkippedPart | NoteFacts]:
         from markdown_it import MarkdownIt
     facts, text = part_front_matter(text)
     yield from facts
-    text = blank_comments(text)
+    hidden, text = part_comments(text)
+    yield from hidden
     parser = MarkdownIt("commonmark").enable("table")
     parser.core.ruler.disable(["inline", "text_join"])
     before = 0

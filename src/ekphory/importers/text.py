@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
 from ekphory.documents import notes
-from ekphory.documents.blocks import NoteFacts, Section
+from ekphory.documents.blocks import NoteFacts, Section, SkippedPart
 from ekphory.importers import source
 from ekphory.importers.documents import gather_metadata
 from ekphory.importers.source import MAX_UNIT_BYTES
@@ -88,11 +89,14 @@ def read_text(path: Path) -> Iterator[source.Readable]:
         path: A UTF-8 file, or a folder whose .txt, .md and .markdown files are read, at any depth.
 
     Yields:
-        One record per paragraph, or one `Unreadable` per paragraph that cannot be used.
+        One record per paragraph, or one `Unreadable` per paragraph that cannot be used, and what
+        was left out.
     """
     for file in list_text_files(path):
         relative = file.relative_to(path).as_posix() if path.is_dir() else file.name
-        yield from _read_file(file, relative)
+        held = _read_file(file, relative)
+        first = next(held, SkippedPart("no text in it"))
+        yield from chain((first,), held)
 
 
 def list_text_files(path: Path) -> list[Path]:
@@ -106,7 +110,9 @@ def list_text_files(path: Path) -> list[Path]:
 
 def _read_file(file: Path, relative: str) -> Iterator[source.Readable]:
     markdown = _is_markdown(file)
-    facts, first_line = _read_front_matter(file) if markdown else (NoteFacts(), 1)
+    told, first_line = _read_front_matter(file) if markdown else ([], 1)
+    yield from (one for one in told if isinstance(one, SkippedPart))
+    facts = next((one for one in told if isinstance(one, NoteFacts)), NoteFacts())
     changed = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC)
     at = notes.find_date(relative, facts.dates) or changed
     repeats: Counter[bytes] = Counter()
@@ -118,6 +124,7 @@ def _read_file(file: Path, relative: str) -> Iterator[source.Readable]:
             continue
         note = notes.read_marks(paragraph.text) if markdown else notes.NoteText(paragraph.text)
         if not note.text:
+            yield SkippedPart("pictures and tags only")
             continue
         section = paragraph.section
         heading = notes.make_heading(section, name=relative, note=facts) if markdown else None
@@ -145,19 +152,18 @@ def _is_markdown(file: Path) -> bool:
     return file.suffix.lower() in _MARKDOWN_SUFFIXES
 
 
-def _read_front_matter(file: Path) -> tuple[NoteFacts, int]:
+def _read_front_matter(file: Path) -> tuple[list[NoteFacts | SkippedPart], int]:
     """Return what the top of a note says, and the first line below it.
 
     Without PyYAML, which `[docs]` installs, it stays text.
     """
     if find_spec("yaml") is None:
-        return NoteFacts(), 1
+        return [], 1
     with file.open("rb") as stream:
         opening = stream.read(notes.LONGEST_FRONT_MATTER).removeprefix(codecs.BOM_UTF8)
     text = opening.decode("utf-8", errors="replace").replace("\r\n", "\n")
     told, below = notes.part_front_matter(text)
-    facts = next((found for found in told if isinstance(found, NoteFacts)), NoteFacts())
-    return facts, len(below) - len(below.lstrip("\n")) + 1 if told else 1
+    return told, len(below) - len(below.lstrip("\n")) + 1 if told else 1
 
 
 def _make_paragraph_id(relative: str, digest: bytes, repeat: int) -> str:

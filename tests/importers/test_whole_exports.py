@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import docx
 import pytest
 
+from documents.making import PdfMaker
 from ekphory.importers.run import count_records, import_path
 
 WHOLE = Path(__file__).parent / "whole"
@@ -78,6 +82,84 @@ def test_what_is_not_read_of_a_chatgpt_export_is_named(memory, chatgpt):
         "attached file of another kind (.png)": 1,
         "attached file that is not in the export": 1,
     }
+
+
+@pytest.fixture
+def attach(tmp_path, monkeypatch):
+    """Makes a ChatGPT export with a file attached to its message."""
+
+    def make(name, data):
+        folder = shutil.copytree(WHOLE / "chatgpt", tmp_path / "chatgpt")
+        conversations = folder / "conversations.json"
+        conversations.write_text(conversations.read_text().replace("loaf.png", name))
+        (folder / "file-BBB-loaf.png").rename(folder / f"file-BBB-{name}")
+        (folder / f"file-BBB-{name}").write_bytes(data)
+        return Path(shutil.make_archive(str(tmp_path / "export"), "zip", folder))
+
+    return make
+
+
+def make_pdf(folder):
+    return PdfMaker(folder / "a.pdf").page("The rent is 850 euros.").scan("Page two").save()
+
+
+def make_word(folder):
+    document = docx.Document()
+    document.add_heading("Lease", level=1)
+    document.add_paragraph("The rent is 850 euros.")
+    document.save(folder / "a.docx")
+    return folder / "a.docx"
+
+
+def make_page(folder):
+    page = folder / "a.HTML"
+    page.write_text("<h1>Lease</h1><script>x()</script><p>The rent is 850 euros.</p>")
+    return page
+
+
+@pytest.mark.parametrize(
+    ("make", "text", "lines", "left_out"),
+    [
+        (make_pdf, "The rent is 850 euros.", "p. 1", "scanned page"),
+        (make_word, "Lease\n\nThe rent is 850 euros.", "par. 1-2", None),
+        (make_page, "Lease\n\nThe rent is 850 euros.", "1-1", None),
+    ],
+)
+def test_an_attached_document_is_read_by_its_reader(
+    memory, attach, tmp_path, make, text, lines, left_out
+):
+    made = make(tmp_path)
+    export = attach(made.name, made.read_bytes())
+    report, again = import_path(memory, export), import_path(memory, export)
+    (found,) = [record for record in memory.list() if record.path == made.name]
+    assert (found.text, found.lines, found.session) == (text, lines, "chatgpt/file-BBB")
+    assert (found.pool, found.at.year) == ("reference_library", 2026)
+    assert (report.failed, again.added, again.skipped) == (0, 0, report.added + report.skipped)
+    assert left_out is None or report.left_out[left_out] == 1
+
+
+def test_an_attached_document_that_cannot_be_read_is_refused_with_its_place(memory, attach):
+    report = import_path(memory, attach("lease.pdf", b"no PDF at all"))
+    (failure,) = report.examples
+    assert (failure.place, failure.field) == ("export.zip/file-BBB-lease.pdf", "file")
+    assert failure.message.startswith("not a readable PDF")
+
+
+WITHOUT = """
+import sys
+from pathlib import Path
+sys.modules.update(dict.fromkeys(("pypdfium2", "docx", "lxml")))
+from ekphory.importers.chats import read_chatgpt
+print(*(getattr(found, "reason", "") for found in read_chatgpt(Path(sys.argv[1]))), sep="\\n")
+"""
+
+
+@pytest.mark.parametrize("name", ["lease.pdf", "lease.docx", "lease.html"])
+def test_an_attached_document_without_its_extra_is_counted_and_the_extra_named(attach, name):
+    command = [sys.executable, "-c", WITHOUT, str(attach(name, b"x"))]
+    said = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    kind = {".pdf": "PDF", ".docx": "Word", ".html": "HTML"}[Path(name).suffix]
+    assert f"attached {kind} (pip install 'ekphory[docs]' reads it)" in said.splitlines()
 
 
 def test_an_export_is_counted_before_and_a_second_import_adds_nothing(memory, chatgpt):

@@ -5,16 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias
 
-from ekphory.documents.blocks import SkippedPart, format_place
-from ekphory.documents.passages import Passage, passages
+from ekphory.documents.blocks import Problem, SkippedPart, Unit, format_place
+from ekphory.documents.passages import Passage, passages, read_document
+from ekphory.documents.settings import ReadingSettings
 from ekphory.documents.text import LARGEST_TEXT, decode, parse_paragraphs
-from ekphory.documents.tree import DOCUMENT_POOL, describe_other_kind
+from ekphory.documents.tree import (
+    DOCUMENT_POOL,
+    UNREAD,
+    Reader,
+    describe_other_kind,
+    find_reader,
+)
+from ekphory.importers.documents import describe_problem
 from ekphory.importers.source import (
     CHANGED_AT,
     CONVERSATIONS,
@@ -66,19 +75,23 @@ class AttachedText:
 
     def records(self) -> Iterator[ImportedRecord]:
         """Cut the text into memories; an id stays while the words and their place stay."""
-        whole_text = WholeText(self.id, self.group, self.others) if self.lasting else None
         whole = self.text.replace("\r\n", "\n").replace("\r", "\n")
-        for number, passage in enumerate(passages(parse_paragraphs(whole))):
-            if not isinstance(passage, Passage):
-                continue
+        found = passages(parse_paragraphs(whole))
+        yield from self.make_records((one for one in found if isinstance(one, Passage)), "line")
+
+    def make_records(self, found: Iterable[Passage], unit: Unit) -> Iterator[ImportedRecord]:
+        """Make memories of passages, whose places are counted in a unit."""
+        whole_text = WholeText(self.id, self.group, self.others) if self.lasting else None
+        for number, passage in enumerate(found):
             digest = _hash(f"{number}\0{passage.text}")
-            lines = format_place(passage.first, passage.last, "line")
+            lines = format_place(passage.first, passage.last, unit)
             fields: dict[str, object] = {
                 "id": f"{self.id}/{digest}",
                 "text": passage.text,
                 "session": self.id,
                 "sequence": number,
                 "path": self.name,
+                "heading": " > ".join(passage.section.headings) or None,
                 "lines": lines,
                 "pool": self.pool,
                 "type": "semantic",
@@ -167,23 +180,49 @@ def _describe_file(member: str) -> str:
 
 
 _TEXT_SUFFIXES = frozenset(
-    ".txt .md .markdown .rst .csv .tsv .json .jsonl .yaml .yml .toml .xml .html .htm .css .tex "
+    ".txt .md .markdown .rst .csv .tsv .json .jsonl .yaml .yml .toml .xml .css .tex "
     ".log .sql .sh .py .js .ts .tsx .java .go .rs .c .h .cpp .cs .rb .php .swift .kt .r".split()
 )
+_DOCUMENT_KINDS = ("PDF", "Word", "HTML")
 
 
 def _read_attached(path: Path, member: str, attached: AttachedText) -> Iterator[Readable]:
-    if PurePosixPath(attached.name).suffix.lower() not in _TEXT_SUFFIXES:
+    """Read an attached file: a document by its reader, another text by its paragraphs."""
+    reader = find_reader(Path(attached.name))
+    is_document = reader is not None and reader.name in _DOCUMENT_KINDS
+    if not is_document and PurePosixPath(attached.name).suffix.lower() not in _TEXT_SUFFIXES:
         yield SkippedPart(f"attached {_describe_file(attached.name)}")
+        return
+    if reader is not None and is_document and reader.missing_extra():
+        yield SkippedPart(f"attached {UNREAD[reader].reason}")
         return
     with open_member(path, member) as stream:
         data = stream.read(LARGEST_TEXT + 1)
-    text = decode(data, None) if len(data) <= LARGEST_TEXT else None
-    if isinstance(text, str):
+    place = f"{path.name}/{member}"
+    if len(data) > LARGEST_TEXT:
+        yield Unreadable(place, "file", "more than 64 MB are not read. Split it.")
+    elif reader is not None and is_document:
+        yield from _read_document(place, data, reader, attached)
+    elif isinstance(text := decode(data, None), str):
         yield from replace(attached, text=text).records()
     else:
-        reason = text.message if text else "more than 64 MB are not read. Split it."
-        yield Unreadable(f"{path.name}/{member}", "file", reason)
+        yield Unreadable(place, "file", text.message)
+
+
+def _read_document(
+    place: str, data: bytes, reader: Reader, attached: AttachedText
+) -> Iterator[Readable]:
+    """Read a document by its reader, which wants a file; scanned pages are left out."""
+    with TemporaryDirectory(prefix="ekphory-") as folder:
+        file = Path(folder, f"attached{reader.suffixes[0]}")
+        file.write_bytes(data)
+        found = list(read_document(file, reader, ReadingSettings()))
+    yield from (one for one in found if isinstance(one, SkippedPart))
+    problems = [one for one in found if isinstance(one, Problem)]
+    yield from (describe_problem(place, one, reader.unit) for one in problems)
+    # What was read in part takes the place of nothing.
+    whole = replace(attached, lasting=attached.lasting and not problems)
+    yield from whole.make_records((one for one in found if isinstance(one, Passage)), reader.unit)
 
 
 Element = Mapping[str, object]
@@ -408,7 +447,7 @@ def read_chatgpt(path: Path) -> Iterator[Readable]:
     `current_node` up to the root; messages of other branches are counted. Messages of the system
     and of tools, calls to tools, reasoning, hidden and empty messages are left out. Pictures and
     files are named in the metadata. Canvases, memories, instructions of the user, and attached
-    files with text are read as texts of their own.
+    files with text, PDF, Word and HTML among them, are read as texts of their own.
 
     Args:
         path: `conversations.json`, the export's zip archive, or the folder it was unpacked into.

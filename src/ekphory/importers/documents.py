@@ -19,6 +19,7 @@ from ekphory.documents.blocks import (
     NoteFacts,
     Problem,
     SkippedPart,
+    Unit,
     format_place,
     parent_id,
 )
@@ -103,7 +104,7 @@ def read_records(
             note = found
         elif isinstance(found, Problem):
             sound = False
-            yield _describe_problem(document, found)
+            yield describe_problem(document.file.name, found, document.reader.unit)
         else:
             yield found
     if held is not None:
@@ -156,11 +157,11 @@ def gather_metadata(note: NoteFacts, passage: Passage | NoteText) -> dict[str, S
     return told
 
 
-def _describe_problem(document: ImportedDocument, problem: Problem) -> Unreadable:
-    name, position = document.file.name, problem.position
+def describe_problem(name: str, problem: Problem, unit: Unit) -> Unreadable:
+    """Report what cannot be read of a document: all of it, or a place that its unit counts."""
+    position = problem.position
     if position is None:
         return Unreadable(name, "file", problem.message)
-    unit = document.reader.unit
     return Unreadable(f"{name} ({format_place(position, position, unit)})", unit, problem.message)
 
 

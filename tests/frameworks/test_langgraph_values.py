@@ -1,8 +1,10 @@
 """Values and look-ups as LangGraph's own `InMemoryStore` has them."""
 
 import math
+from collections import OrderedDict, namedtuple
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from enum import IntEnum
 from functools import reduce
 from uuid import UUID
 
@@ -32,6 +34,30 @@ def test_a_value_comes_back_as_from_the_store_of_langgraph(memory, value):
     theirs, ours = (store.get(("n",), "k").value for store in stores)
     assert ours == theirs == value
     assert [type(part) for part in ours.values()] == [type(part) for part in theirs.values()]
+
+
+Pair = namedtuple("Pair", "left right")
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+SUBCLASSES = [
+    (Pair(1, 2), (1, 2)),
+    ([Pair(Pair(1, [2]), None)], [((1, [2]), None)]),
+    ({Pair("a", 1): {frozenset({Pair(2, 3)})}}, {("a", 1): {frozenset({(2, 3)})}}),
+    (OrderedDict(level=Level.HIGH), {"level": 3}),
+]
+
+
+@pytest.mark.parametrize(("put", "plain"), SUBCLASSES)
+def test_of_a_subclass_the_plain_value_comes_back_which_is_equal(memory, put, plain):
+    store = EkphoryStore(memory)
+    store.put(("n",), "k", {"of": put})
+    found = store.get(("n",), "k").value["of"]
+    assert put == found == plain
+    assert repr(found) == repr(plain)
 
 
 def test_what_a_caller_does_to_a_value_does_not_change_the_stored_one(memory):

@@ -474,9 +474,10 @@ def _encode(value: object) -> object:
             return [_encode(part) for part in value]
         case float() if math.isfinite(value):
             return value
-        case _ if type(value) in _WRITTEN:
-            write, _ = _WRITTEN[type(value)]
-            return {_KIND: type(value).__name__, _OF: _encode(write(value))}
+        # A named tuple, of which JSON would make a list, equals a plain one.
+        case _ if (kind := tuple if isinstance(value, tuple) else type(value)) in _WRITTEN:
+            write, _ = _WRITTEN[kind]
+            return {_KIND: kind.__name__, _OF: _encode(write(value))}
         case _:
             return value
 

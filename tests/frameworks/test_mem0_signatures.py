@@ -1,8 +1,10 @@
 """Every argument of mem0's classes is taken, in its place and with its default, or refused."""
 
+import ast
 import asyncio
 import inspect
 import re
+import textwrap
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,7 +16,8 @@ from ekphory.testing import HashEmbedder
 
 CLEAR = "..."
 """Stands for a default that says "not given"."""
-MEMORY = read_tables(__file__)["memory"]
+TABLES = read_tables(__file__)
+MEMORY, ATTRIBUTES = TABLES["memory"], TABLES["attributes"]
 SIGNATURES = {"Memory": MEMORY, "AsyncMemory": MEMORY | {"add": MEMORY["add"] + ", llm=None"}}
 AT_ONCE = {"close", "from_config"}
 """What is not awaited, in `AsyncMemory` either."""
@@ -39,6 +42,31 @@ def test_a_verb_has_the_arguments_and_defaults_of_mem0_and_is_awaited_as_there(
     assert read_signature(found, verb) == SIGNATURES[owner][verb]
     is_awaited = inspect.iscoroutinefunction(getattr(found, verb))
     assert is_awaited == (owner == "AsyncMemory" and verb not in AT_ONCE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("owner", SIGNATURES)
+def test_the_table_has_all_that_an_object_of_mem0_has(owner):
+    found = getattr(pytest.importorskip("mem0", reason="mem0ai is not installed"), owner)
+    source = ast.parse(textwrap.dedent(inspect.getsource(found)))
+    nodes = [node for node in ast.walk(source) if isinstance(node, ast.Attribute)]
+    own = [node for node in nodes if isinstance(node.value, ast.Name) and node.value.id == "self"]
+    given = {node.attr for node in own if isinstance(node.ctx, ast.Store)}
+    assert sorted(name for name in given if not name.startswith("_")) == ATTRIBUTES
+    offered = {name for name in dir(found) if not name.startswith("_")}
+    assert offered == {*MEMORY, *TABLES["also"]}
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+@pytest.mark.parametrize("owner", SIGNATURES)
+def test_an_attribute_that_is_not_offered_says_why(store_path, owner, name):
+    memory = getattr(ours, owner)(path=store_path, embedder=HashEmbedder())
+    with pytest.raises(AttributeError, match=rf"{owner}' object has no attribute '{name}': \w+"):
+        getattr(memory, name)
+    assert getattr(memory, name, None) is None
+    with pytest.raises(AttributeError, match=r"no attribute 'colour'$"):
+        _ = memory.colour
+    memory.close()
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 from ekphory.config import read_settings
 from ekphory.errors import FilterError, InvalidInput, MemoryNotFound, StoreClosed
@@ -370,6 +370,24 @@ _READ_AT_ONCE = 500
 
 _NO_CHAT = "chat: no language model is asked, here as in mem0. Put what search finds in a prompt."
 _NO_ENTITIES = "entity_store: entities are not kept apart. Search the memories themselves."
+_UNOFFERED = {
+    "config": "mem0's configuration has no effect. Give path, embedder, reranker to Memory()",
+    "api_version": "answers have one form, that of mem0's v1.1",
+    "collection_name": "memories lie in one pool of a store. Give path, org, project to Memory()",
+    "custom_instructions": "no language model is asked, so none is instructed",
+    "db": "what became of a memory lies in its store. Ask history(memory_id)",
+    "embedding_model": "it is not told. Give embedder to Memory(), or set EKPHORY_EMBEDDER",
+    "llm": "no language model is asked. Put what search finds in a prompt",
+    "reranker": "it is not told. Give reranker to Memory(), or set EKPHORY_RERANKER",
+    "vector_store": "texts and vectors lie in one store. Open it as ekphory.Memory(path)",
+}
+"""What objects of mem0 have besides their verbs, and why it is not there."""
+
+
+def _refuse_attribute(owner: object, name: str) -> NoReturn:
+    told = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    reason = _UNOFFERED.get(name)
+    raise AttributeError(f"{told}: {reason}" if reason else told, name=name, obj=owner)
 
 
 class FixedProject:
@@ -667,6 +685,9 @@ class Memory:
         """
         raise NotImplementedError(_NO_ENTITIES)
 
+    def __getattr__(self, name: str) -> NoReturn:
+        _refuse_attribute(self, name)
+
     def __enter__(self) -> Self:
         return self
 
@@ -853,6 +874,9 @@ class AsyncMemory:
         return AsyncFixedProject()
 
     entity_store = Memory.entity_store
+
+    def __getattr__(self, name: str) -> NoReturn:
+        _refuse_attribute(self, name)
 
     def close(self) -> None:
         """End the background work; not awaited, as in mem0."""

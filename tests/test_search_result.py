@@ -1,7 +1,9 @@
 """What a search gives: hits by place, and the same as data, as a table and in a notebook."""
 
 import json
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +34,16 @@ def test_hits_are_reached_by_place_and_by_slice(result):
     assert [hit.id for hit in result[1:]] == ["b", "c"]
     with pytest.raises(IndexError):
         result[3]
+
+
+@pytest.mark.slow
+def test_the_example_of_the_quick_start_prints_what_it_says(tmp_path, monkeypatch, capsys):
+    page = Path(__file__).parents[1] / "docs" / "quick-start.md"
+    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(example)
+    said = re.findall(r"^print\(.*\)  # (.*)$", example, re.MULTILINE)
+    assert capsys.readouterr().out.splitlines() == said
 
 
 def test_its_representation_is_one_line(result):

@@ -103,7 +103,7 @@ def _may_be_hz(data: bytes) -> bool:
 
     A word in small letters would be rare ones.
     """
-    rows = [byte - 0x20 for run in _HZ_RUN.findall(data) for byte in run[::2]]
+    rows: list[int] = [byte - 0x20 for run in _HZ_RUN.findall(data) for byte in run[::2]]
     common = sum(16 <= row <= 55 for row in rows)
     return common >= _FEWEST_LETTERS and 2 * common > len(rows)
 

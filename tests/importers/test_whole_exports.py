@@ -89,6 +89,7 @@ def attach(tmp_path, monkeypatch):
     """Makes a ChatGPT export with a file attached to its message."""
 
     def make(name, data):
+        shutil.rmtree(tmp_path / "chatgpt", ignore_errors=True)
         folder = shutil.copytree(WHOLE / "chatgpt", tmp_path / "chatgpt")
         conversations = folder / "conversations.json"
         conversations.write_text(conversations.read_text().replace("loaf.png", name))
@@ -143,6 +144,22 @@ def test_an_attached_document_that_cannot_be_read_is_refused_with_its_place(memo
     (failure,) = report.examples
     assert (failure.place, failure.field) == ("export.zip/file-BBB-lease.pdf", "file")
     assert failure.message.startswith("not a readable PDF")
+
+
+def test_an_attached_document_that_is_read_in_part_takes_the_place_of_nothing(
+    memory, attach, tmp_path
+):
+    pages = PdfMaker(tmp_path / "a.pdf").page("The rent is 850 euros.").page("It is paid early.")
+    whole = pages.save().read_bytes()
+    broken = whole.replace(b"/Kids [ 3 0 R 4 0 R ]", b"/Kids [ 3 0 R 99 0 R]")
+    import_path(memory, attach("a.pdf", whole))
+    before = {record.text for record in memory.list()}
+    report = import_path(memory, attach("a.pdf", broken))
+    assert [one.place for one in report.examples] == ["export.zip/file-BBB-a.pdf (p. 2)"]
+    assert (report.updated, report.forgotten) == (0, 0)
+    assert {record.text for record in memory.list()} == before | {"The rent is 850 euros."}
+    import_path(memory, attach("a.pdf", whole))
+    assert {record.text for record in memory.list()} == before
 
 
 WITHOUT = """

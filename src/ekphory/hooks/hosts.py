@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 
 from ekphory.atomic_write import write_aside
 from ekphory.errors import InvalidInput
-from ekphory.hooks.repository import Exclusion, apply_exclusion, plan_exclusion, plan_inclusion
+from ekphory.hooks.repository import ExcludeLines, apply_exclusion, plan_exclusion, plan_inclusion
 
 EventName = Literal["prompt", "turn-end", "compact", "session-start", "session-end"]
 EVENTS: tuple[EventName, ...] = get_args(EventName)
@@ -115,7 +115,7 @@ class HookChange:
     file: Path
     before: str | None
     after: str | None
-    exclusion: Exclusion | None = None
+    exclusion: ExcludeLines | None = None
 
     @property
     def is_change(self) -> bool:

@@ -86,7 +86,7 @@ def _run_git(folder: Path, *arguments: str, seconds: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Exclusion:
+class ExcludeLines:
     """A change of the lines by which a repository leaves files out, and which it never commits.
 
     Attributes:
@@ -114,7 +114,7 @@ def find_standing(file: Path) -> Standing | None:
     return _find_standing(file) if _find_root(file) is not None else None
 
 
-def plan_exclusion(files: Sequence[Path]) -> Exclusion | None:
+def plan_exclusion(files: Sequence[Path]) -> ExcludeLines | None:
     """Return how the repository that files lie in leaves them out; None where it does already.
 
     Raises:
@@ -134,10 +134,10 @@ def plan_exclusion(files: Sequence[Path]) -> Exclusion | None:
     place, before = _read_exclude(root)
     lines = tuple(_make_pattern(path, root) for path in paths)
     begun = before if before.endswith("\n") or not before else f"{before}\n"
-    return Exclusion(place, lines, before, begun + "".join(map(_mark, lines)), paths)
+    return ExcludeLines(place, lines, before, begun + "".join(map(_mark, lines)), paths)
 
 
-def plan_inclusion(files: Sequence[Path]) -> Exclusion | None:
+def plan_inclusion(files: Sequence[Path]) -> ExcludeLines | None:
     """Return how the lines that `plan_exclusion` added are taken out; None where none is there."""
     root, files = _find_places(files)
     if root is None:
@@ -148,10 +148,10 @@ def plan_inclusion(files: Sequence[Path]) -> Exclusion | None:
     after = before
     for line in ours:
         after = after.replace(_mark(line), "")
-    return Exclusion(place, ours, before, after) if ours else None
+    return ExcludeLines(place, ours, before, after) if ours else None
 
 
-def apply_exclusion(change: Exclusion) -> None:
+def apply_exclusion(change: ExcludeLines) -> None:
     """Write what is planned.
 
     Raises:

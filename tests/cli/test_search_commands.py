@@ -5,6 +5,7 @@ import pytest
 from tests.models.tiny_rerankers import write_overlap_reranker
 from tests.server.running import running_server
 
+from ekphory.retrieval.presets import BALANCED
 from services.wire import running_service, says
 
 from .command_line import CommandLine
@@ -106,14 +107,15 @@ def test_explain_numbers_the_stages_once_each_in_the_order_in_which_they_ran(kit
     lines = kitchen.run("search", "the sink", "--explain").stdout.splitlines()
     stages = lines[: next(place for place, line in enumerate(lines) if line.startswith("scores"))]
     numbers = [found[1] for line in stages if (found := re.match(r"\s{1,3}(\d+)   \w", line))]
-    assert numbers == [str(number) for number in range(1, 18)]
+    assert numbers == [str(number) for number in range(1, len(BALANCED.stages) + 1)]
 
 
 def test_explain_and_pipeline_show_count_the_same_stages(kitchen):
     shown = kitchen.run("pipeline", "show", "balanced").stdout
     told = kitchen.run("search", "the sink", "--explain").stdout
-    assert "preset balanced: 17 stages" in shown
-    assert "preset balanced: 17 stages, " in told
+    counted = f"preset balanced: {len(BALANCED.stages)} stages"
+    assert counted in shown
+    assert f"{counted}, " in told
 
 
 def test_nothing_found_is_an_empty_result_and_no_error(ekphory):

@@ -1,14 +1,14 @@
 """Memory that fills itself: from raw messages to memories, without their secrets."""
 
-from ekphory.capture.secrets import REDACTED, find_secrets, redact
-from ekphory.capture.selection import (
-    Captured,
-    CaptureReport,
-    capture,
+from ekphory.capture.cleaning import (
+    CleanedMessages,
     clean_messages,
     clean_records,
     clean_text,
+    values_of,
 )
+from ekphory.capture.secrets import REDACTED, find_secrets, redact
+from ekphory.capture.selection import Captured, CaptureReport, capture
 from ekphory.capture.services import Entity, EntityFinder, LabelScorer
 from ekphory.capture.transcript import read_messages
 
@@ -16,6 +16,7 @@ __all__ = [
     "REDACTED",
     "CaptureReport",
     "Captured",
+    "CleanedMessages",
     "Entity",
     "EntityFinder",
     "LabelScorer",
@@ -26,4 +27,5 @@ __all__ = [
     "find_secrets",
     "read_messages",
     "redact",
+    "values_of",
 ]

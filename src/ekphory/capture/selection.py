@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from importlib.resources import files
-from itertools import groupby, islice
 from typing import Any
 
 from ekphory.capture import services
-from ekphory.capture.secrets import (
-    REDACTED,
-    Secret,
-    cut_out,
-    find_answers,
-    find_secrets,
-    merge_secrets,
+from ekphory.capture.cleaning import (
+    CleanedMessages,
+    clean_messages,
+    said_secrets,
+    values_of,
+    without_secrets,
 )
+from ekphory.capture.secrets import REDACTED, find_secrets
 from ekphory.capture.secrets import redact as find_and_cut
 from ekphory.capture.transcript import GivenMessage, read_messages
 from ekphory.config import read_settings
@@ -43,7 +42,6 @@ from ekphory.types import (
     MemoryType,
     Scalar,
     WriteReport,
-    is_storable,
     now_utc,
 )
 from ekphory.write import Draft, add_drafts, make_draft
@@ -54,8 +52,6 @@ _LONGEST_CONTEXT = 400
 """Characters of the end of a message that another one needs."""
 _LONGEST_KEPT = 6_000
 """Characters of a message: about so many are read, and what is longer is a log or a document."""
-_SHORTEST_REPEATED, _FEW_DIGITS = 4, 6
-"""Characters of a secret that is looked for in the other messages too, and of one of digits."""
 
 TYPE_OF: Mapping[captures.MessageClass, MemoryType] = {
     "preference": "semantic",
@@ -136,19 +132,19 @@ def capture(  # noqa: PLR0913  where it goes, and how it is read
     # Those before may be needed to understand what follows, and others to understand those.
     first = max(0, since - 2 * captures.MOST_REACHED)
     reader = captures.bundled_capture_reader()
-    clean, redactions = given[first:], 0
+    clean = CleanedMessages(given[first:], 0, frozenset())
     if redact:
-        clean, redactions = clean_messages(clean, reader, known=_values_of(given[:first]))
-    readings = reader.read([each.message for each in clean])
+        clean = clean_messages(given[first:], reader, known=values_of(given[:first]))
+    readings = reader.read([each.message for each in clean.messages])
     read = [
         _Read(
             first + place,
-            _without(each, _said_secrets(reading)) if redact else each,
+            without_secrets(each, said_secrets(reading)) if redact else each,
             reading,
             _find_entities(each.message.text, reading),
             _steers(each.message, reading),
         )
-        for place, (each, reading) in enumerate(zip(clean, readings, strict=True))
+        for place, (each, reading) in enumerate(zip(clean.messages, readings, strict=True))
     ]
     finder = services.configured_entity_finder(read_settings())
     chosen = [
@@ -156,13 +152,14 @@ def capture(  # noqa: PLR0913  where it goes, and how it is read
         for place, each in enumerate(read)
         if each.place >= since and _is_kept(each, reader)
     ]
-    drafts = _make_drafts(scope, chosen, session=session, source=source)
+    told = None if source is None else clean.cut(source)
+    drafts = _make_drafts(scope, chosen, session=session, source=told)
     found, added = _write(engine, scope, drafts, chosen, labels=labels, chat=chat)
     used = {place for each in found for place in each.evidence}
     return CaptureReport(
         kept=tuple(found),
         dropped=tuple(place for place in range(since, len(given)) if place not in used),
-        redactions=redactions,
+        redactions=clean.redactions,
         steering=tuple(each.place for each in read if each.place >= since and each.steers),
         added=added,
     )
@@ -226,147 +223,8 @@ def _titles() -> frozenset[str]:
     return frozenset(tomllib.loads(text)["titles"])
 
 
-def _said_secrets(reading: captures.MessageReading) -> list[Secret]:
-    return [Secret(span.start, span.end, "said") for span in reading.spans if span.kind == "secret"]
-
-
 def _steers(message: captures.DialogueMessage, reading: captures.MessageReading) -> bool:
     return reading.steers >= LEAST_STEERING or find_injection(message.text).is_injection
-
-
-def clean_messages(
-    given: Sequence[GivenMessage], reader: captures.CaptureReader, *, known: Iterable[str] = ()
-) -> tuple[list[GivenMessage], int]:
-    """Return messages without the secrets that rules and the reader find, and how many there were.
-
-    What is a secret in one message is cut out of all of them.
-
-    Args:
-        given: Messages of one dialogue, in their order.
-        reader: Finds what rules do not.
-        known: Secrets of messages before.
-    """
-    found = [
-        _rule_secrets(each.message, [before.message.text for before in given[max(0, n - 2) : n]])
-        for n, each in enumerate(given)
-    ]
-    count = sum(map(len, found))
-    values = {*known, *_cut_values(given, found)}
-    by_rule = [_without(each, secrets) for each, secrets in zip(given, found, strict=True)]
-    readings = reader.read([each.message for each in by_rule])
-    said = [_said_secrets(reading) for reading in readings]
-    count += sum(
-        REDACTED not in _cut(each, secret)
-        for each, secrets in zip(by_rule, said, strict=True)
-        for secret in secrets
-    )
-    values |= _cut_values(by_rule, said)
-    cleaned = [_without(each, secrets) for each, secrets in zip(by_rule, said, strict=True)]
-    repeated = _compile_repeats(values)
-    return [_without(each, _repeats(each.message.text, repeated)) for each in cleaned], count
-
-
-def _rule_secrets(message: captures.DialogueMessage, before: Sequence[str] = ()) -> list[Secret]:
-    """Return what rules find in a text; the name before it may be what tells that it is one.
-
-    Where one of the messages before asks for a secret, its answer is one.
-    """
-    prefix = f"{message.speaker}: " if message.speaker else ""
-    shift = len(prefix)
-    found = [
-        Secret(max(0, each.start - shift), each.end - shift, each.rule)
-        for each in find_secrets(prefix + message.text)
-        if each.end > shift
-    ]
-    return merge_secrets([*found, *find_answers(message.text, before)])
-
-
-def _values_of(given: Sequence[GivenMessage]) -> set[str]:
-    return _cut_values(given, [_rule_secrets(each.message) for each in given])
-
-
-def _cut_values(given: Sequence[GivenMessage], found: Sequence[Sequence[Secret]]) -> set[str]:
-    values = {
-        _cut(each, secret) for each, secrets in zip(given, found, strict=True) for secret in secrets
-    }
-    return {value for value in values if REDACTED not in value}
-
-
-def _compile_repeats(values: Iterable[str]) -> re.Pattern[str] | None:
-    """Return what finds secrets where they stand alone; few digits may be any number."""
-    kept = [
-        re.escape(value)
-        for value in sorted(values, key=len, reverse=True)
-        if len(value) >= (_FEW_DIGITS if value.isdigit() else _SHORTEST_REPEATED)
-    ]
-    return re.compile(rf"(?<!\w)(?:{'|'.join(kept)})(?!\w)") if kept else None
-
-
-def _repeats(text: str, repeated: re.Pattern[str] | None) -> list[Secret]:
-    found = repeated.finditer(text) if repeated is not None else ()
-    return [Secret(*match.span(), "repeated") for match in found]
-
-
-def clean_text(text: str) -> str:
-    """Return a text without the secrets that are found in it; other values as they are."""
-    if not isinstance(text, str) or not is_storable(text):
-        return text
-    given = [GivenMessage(captures.DialogueMessage("user", text), None)]
-    return clean_messages(given, captures.bundled_capture_reader())[0][0].message.text
-
-
-_CLEANED_AT_ONCE = 128
-_SAID_BY_MACHINES = frozenset({"assistant", "tool", "system"})
-
-
-def clean_records(records: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield records to be written without the secrets in their texts; other values as they are.
-
-    What machines say is searched by rules alone, what people say is read too.
-    """
-    waiting = iter(records)
-    while chunk := list(islice(waiting, _CLEANED_AT_ONCE)):
-        for _, dialogue in groupby(chunk, _session_of):
-            yield from _clean_dialogue(list(dialogue))
-
-
-def _clean_dialogue(records: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    said = [each for each in records if _is_said(each)]
-    given = [GivenMessage(captures.DialogueMessage("user", each["text"]), None) for each in said]
-    cleaned, _ = clean_messages(given, captures.bundled_capture_reader())
-    texts = iter(each.message.text for each in cleaned)
-    for each in records:
-        if _is_said(each):
-            yield {**each, "text": next(texts)}
-        elif _has_text(each):
-            yield {**each, "text": find_and_cut(each["text"])[0]}
-        else:
-            yield each
-
-
-def _session_of(record: object) -> object:
-    return record.get("session") if isinstance(record, Mapping) else None
-
-
-def _has_text(record: object) -> bool:
-    text = record.get("text") if isinstance(record, Mapping) else None
-    return isinstance(text, str) and is_storable(text)
-
-
-def _is_said(record: Mapping[str, Any]) -> bool:
-    """Return whether a record has a text that a person said."""
-    return _has_text(record) and record.get("role") not in _SAID_BY_MACHINES
-
-
-def _without(each: GivenMessage, secrets: Sequence[Secret]) -> GivenMessage:
-    if not secrets:
-        return each
-    text = cut_out(each.message.text, merge_secrets(secrets))
-    return replace(each, message=replace(each.message, text=text))
-
-
-def _cut(each: GivenMessage, secret: Secret) -> str:
-    return each.message.text[secret.start : secret.end]
 
 
 def _is_kept(each: _Read, reader: captures.CaptureReader) -> bool:
@@ -475,7 +333,7 @@ def _make_drafts(
                 "producer": find_and_cut(each.message.told_by)[0],
                 "role": each.message.role,
                 "session": session,
-                "source": None if source is None else find_and_cut(source)[0],
+                "source": source,
                 "type": TYPE_OF[each.class_],
                 "pool": POOL_OF.get(each.class_, DEFAULT_POOL),
                 "metadata": _metadata(each),

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ekphory.capture import clean_messages, clean_text, read_messages, redact
+from ekphory.capture import clean_messages, clean_text, read_messages, redact, values_of
 from ekphory.config import read_recorded
 from ekphory.errors import StoreError
 from ekphory.hooks.hosts import EventName, HookPayload, Host, format_reply, read_payload
@@ -49,6 +49,8 @@ _LONGEST_PROMPT = 2_000
 """Characters of a prompt that are searched for; what is pasted behind it is not a question."""
 _READ_OF_A_DIALOGUE = 64_000
 """Bytes at the end of a transcript in which a memory is looked for before it is told."""
+_LOOKED_BACK = 256
+"""Messages before those that are new in which secrets are looked for, to know them again."""
 _LEAST_COPIED = 2
 """Messages that two sessions have in common if one is a copy; a single moment may be a chance."""
 IGNORE_FILE = ".ekphoryignore"
@@ -357,7 +359,8 @@ def _clean(messages: list[dict[str, Any]], known: Set[str]) -> list[dict[str, An
     new = find_new(name_messages(messages), known)
     start = max(0, (new[0].start if new else len(messages)) - 2 * MOST_REACHED)
     given = read_messages(messages[start:])
-    cleaned, _ = clean_messages(given, bundled_capture_reader())
+    before = read_messages(messages[max(0, start - _LOOKED_BACK) : start])
+    cleaned = clean_messages(given, bundled_capture_reader(), known=values_of(before)).messages
     return [
         *({**each, "content": ""} for each in messages[:start]),
         *(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -112,6 +113,8 @@ def import_path(
             tally.leave_out(f"definitions of source code ({reads})")
         selected = (conversation, memory.scope.project)
         records = _read_records(source, chosen, selected)
+        if chosen in _CHATS:
+            records = _clean(records)
         return _run(_Target(memory, chosen, tally), records, tell)
 
 
@@ -140,6 +143,34 @@ def _read_records(
     return _READERS[chosen](path)
 
 
+def _clean(found: Iterable[Readable]) -> Iterator[Readable]:
+    """Yield what was found of chats without the secrets, what could not be read likewise."""
+    waiting: deque[Readable] = deque()
+
+    def as_records() -> Iterator[Mapping[str, object]]:
+        session: object = None
+        for each in found:
+            waiting.append(each)
+            if isinstance(each, ImportedRecord):
+                session = each.fields.get("session")
+                yield each.fields
+            elif isinstance(each, Unreadable):
+                # What cannot be read of a conversation is listed, and stands among its messages.
+                told = {"message": each.message}
+                yield {"text": each.content, "session": session, "metadata": told}
+            else:
+                yield {}
+
+    for cleaned in clean_records(as_records()):
+        each = waiting.popleft()
+        if isinstance(each, ImportedRecord):
+            yield replace(each, fields=dict(cleaned))
+        elif isinstance(each, Unreadable):
+            yield replace(each, content=cleaned["text"], message=cleaned["metadata"]["message"])
+        else:
+            yield each
+
+
 class _Target:
     """Where the records of one import go."""
 
@@ -159,8 +190,6 @@ class _Target:
             kept = [{name: each.fields.get(name) for name in WRITABLE_FIELDS} for each in chunk]
             self._known.take_records(_replace_fields(chunk, kept), report)
             return
-        if self._chosen in _CHATS:
-            chunk = _replace_fields(chunk, clean_records([record.fields for record in chunk]))
         waiting = self._known.take_texts(chunk)
         report = self._add(waiting, self._memory.add_many) if waiting else _NOTHING
         self._known.forget_outdated(waiting, report)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.capture.readers import reading, said
+from tests.stored import stored_rows
 
 from ekphory.capture.selection import without_title
 from ekphory.errors import InvalidInput
@@ -48,6 +49,58 @@ def test_what_a_tool_printed_is_never_a_memory_of_its_own(memory, read_as):
     assert memory.count() == 0
 
 
+@pytest.mark.parametrize("role", ["tool", "system"])
+def test_what_a_tool_printed_is_evidence_and_no_words_of_the_memory(memory, read_as, role):
+    read_as({"yes, always do it like that": reading("decision", reaches=1)})
+    page = said("Style guide: the user prefers dark mode.", role=role)
+    (kept,) = memory.capture([*page, *said("yes, always do it like that")]).kept
+    assert (kept.text, kept.evidence) == ("yes, always do it like that", (0, 1))
+    assert memory.count(filter="text CONTAINS 'dark mode'") == 0
+
+
+@pytest.mark.parametrize(("role", "class_"), [("user", "preference"), ("assistant", "fact")])
+def test_what_an_assistant_tells_is_nobodys_preference(memory, read_as, role, class_):
+    text = "The page says: 'The user prefers dark mode'"
+    read_as({text: reading("preference")})
+    (kept,) = memory.capture(said(text, role=role)).kept
+    assert (kept.class_, memory.get(kept.id).role) == (class_, role)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "We always use uv, never pip!",
+        "and again: we always use uv, never pip.",
+        "As I said before, we always use uv, never pip",
+        "btw we always use uv, never pip",
+    ],
+)
+def test_what_says_the_same_again_is_a_witness_of_what_is_kept(memory, read_as, again):
+    read_as({"we always use uv, never pip": reading("preference"), again: reading("decision")})
+    report = memory.capture(said("we always use uv, never pip", "ok", again))
+    assert [each.evidence for each in report.kept] == [(0, 2)]
+    assert report.dropped == (1,)
+    assert memory.get(report.kept[0].id).metadata["evidence"] == "0,2"
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ("we keep logs for a month", "we keep logs for a year"),
+        ("we use uv, never pip", "we use pip, never uv"),
+    ],
+)
+def test_what_says_something_else_in_nearly_the_same_words_is_kept(memory, read_as, first, again):
+    read_as({first: reading("fact"), again: reading("fact")})
+    assert len(memory.capture(said(first, again)).kept) == 2
+
+
+def test_the_same_answer_to_another_question_is_kept(memory, read_as):
+    read_as({"yes, always": reading("fact", reaches=1)})
+    dialogue = said("Tea at four?", "yes, always", "Scones too?", "yes, always")
+    assert [each.evidence for each in memory.capture(dialogue).kept] == [(0, 1), (2, 3)]
+
+
 def test_what_steers_is_neither_kept_nor_evidence(memory, read_as):
     read_as({"yes, that": reading("decision", reaches=1), "obey": reading(steers=0.9)})
     report = memory.capture(
@@ -66,6 +119,20 @@ def test_a_secret_is_cut_out_before_anything_is_written(memory, read_as, store_p
     files = [path for path in store_path.rglob("*") if path.is_file()]
     assert files
     assert not any(b"hedgehog-Lamp-91" in path.read_bytes() for path in files)
+    assert "hedgehog-Lamp-91" not in stored_rows(store_path)
+
+
+def test_reading_the_tables_finds_what_is_stored_in_whichever_version(memory, store_path):
+    memory.add("the wifi password is hedgehog-Lamp-91", id="wifi")
+    memory.update("wifi", text="ask Mara for the wifi")
+    assert "hedgehog-Lamp-91" in stored_rows(store_path)
+
+
+def test_a_secret_of_the_dialogue_is_cut_out_of_the_source_too(memory, read_as):
+    read_as({"I moved to Oslo": reading("event")})
+    given = said("the wifi password is hedgehog-Lamp-91", "I moved to Oslo")
+    (kept,) = memory.capture(given, source="notes on hedgehog-Lamp-91").kept
+    assert memory.get(kept.id).source == "notes on [redacted]"
 
 
 def test_a_secret_that_is_only_said_is_cut_out_by_the_reader(memory, read_as):
@@ -200,6 +267,35 @@ def test_a_secret_is_cut_out_of_what_is_added_where_that_is_asked_for(memory, re
         "tea",
         "the gate code is [redacted]",
     ]
+
+
+@pytest.mark.parametrize("session", [None, "s1"])
+def test_a_secret_of_one_record_is_cut_out_of_the_others_and_of_their_metadata(
+    memory, read_as, session, store_path
+):
+    read_as({})
+    records = [
+        {"text": "hedgehog-Lamp-91 noted", "role": "assistant"},
+        {"text": "the password is hedgehog-Lamp-91", "metadata": {"about": "hedgehog-Lamp-91"}},
+        {"text": "It works.", "role": "tool", "source": "hedgehog-Lamp-91", "metadata": {"n": 3}},
+    ]
+    memory.add_many([{**each, "session": session} for each in records], redact=True)
+    assert {each.text for each in memory.list()} == {
+        "[redacted] noted",
+        "the password is [redacted]",
+        "It works.",
+    }
+    assert "hedgehog-Lamp-91" not in stored_rows(store_path)
+
+
+def test_the_name_of_a_metadata_value_may_tell_that_it_is_a_secret(memory, read_as):
+    read_as({})
+    given = {
+        "text": "the new mailbox",
+        "metadata": {"password": "hedgehog-Lamp-91", "size": "5 GB"},
+    }
+    memory.add_many([given], redact=True)
+    assert memory.list()[0].metadata == {"password": "[redacted]", "size": "5 GB"}
 
 
 @pytest.mark.parametrize("labels", ["billing", ["a;b"], [""], [7], ["x"] * 101])

@@ -16,6 +16,12 @@ def test_an_added_memory_says_its_id_and_added_again_that_it_is_there(ekphory):
     assert report == {"added": 1, "skipped": 0, "failed": [], "ids": ["milk"], "sampled": []}
 
 
+def test_a_secret_is_cut_out_of_what_is_added_where_that_is_asked_for(ekphory):
+    ekphory.run("add", "the wifi password is hedgehog-Lamp-91", "--redact")
+    (found,) = ekphory.json("list")["memories"]
+    assert found["text"] == "the wifi password is [redacted]"
+
+
 def test_a_dash_reads_the_text_from_standard_input_which_must_be_utf8(ekphory):
     ekphory.run("add", "-", "--id", "note", stdin="Zoë said:\nbring bread\n")
     assert ekphory.json("get", "note")["text"] == "Zoë said:\nbring bread"

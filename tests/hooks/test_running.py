@@ -246,6 +246,21 @@ def test_messages_that_are_sent_are_noted_without_their_secrets(
     assert [each.text for each in project.list()] == ["Use tabs"]
 
 
+def test_a_secret_of_an_earlier_turn_is_cut_out_of_a_later_one(
+    send, capture, folder, project, tmp_path
+):
+    def told(text, role="user"):
+        return {"info": {"role": role}, "parts": [{"type": "text", "text": text}]}
+
+    earlier = [*OPENCODE_LINES, told("pw: Sommer2024!"), *[told("hm")] * 8]
+    send(earlier, folder=folder)
+    capture()
+    send([*earlier, told("I wrote Sommer2024! into the file", "assistant")], folder=folder)
+    kept = (tmp_path / "state" / "hooks.sqlite3").read_bytes()
+    assert b"I wrote [redacted] into the file" in kept
+    assert b"Sommer2024" not in kept
+
+
 def test_a_capture_that_fails_is_noted_and_tried_again(end_turn, capture, state):
     end_turn()
 

@@ -78,6 +78,15 @@ def test_many_are_remembered_at_once_and_one_that_cannot_be_is_refused_by_itself
     assert "memories" in agent.refusal("remember_many", memories=[])
 
 
+@pytest.mark.parametrize(("redact", "kept"), [(True, "[redacted]"), (False, "hedgehog-Lamp-91")])
+def test_secrets_are_cut_out_of_what_is_remembered_where_that_is_asked_for(agent, redact, kept):
+    given = {"text": "the wifi password is hedgehog-Lamp-91"}
+    agent.call("remember", **given, redact=redact)
+    agent.call("remember_many", memories=[{**given, "source": "mail"}], redact=redact)
+    listed = [each["text"] for each in agent.data("list")["memories"]]
+    assert set(listed) == {f"the wifi password is {kept}"}
+
+
 def test_what_is_like_a_memory_is_shown(agent):
     agent.call("remember", text="The dog is called Biscuit", id="dog")
     agent.call("remember", text="Biscuit is a brown dog", id="brown")

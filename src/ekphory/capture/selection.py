@@ -53,6 +53,9 @@ _LONGEST_CONTEXT = 400
 _LONGEST_KEPT = 6_000
 """Characters of a message: about so many are read, and what is longer is a log or a document."""
 
+_KEPT_ROLES = ("user", "assistant")
+"""Whose words become memories; those of tools and systems are evidence at most."""
+
 TYPE_OF: Mapping[captures.MessageClass, MemoryType] = {
     "preference": "semantic",
     "fact": "semantic",
@@ -147,11 +150,11 @@ def capture(  # noqa: PLR0913  where it goes, and how it is read
         for place, (each, reading) in enumerate(zip(clean.messages, readings, strict=True))
     ]
     finder = services.configured_entity_finder(read_settings())
-    chosen = [
+    chosen = _join_repeated(
         _choose(read[: place + 1], finder)
         for place, each in enumerate(read)
         if each.place >= since and _is_kept(each, reader)
-    ]
+    )
     told = None if source is None else clean.cut(source)
     drafts = _make_drafts(scope, chosen, session=session, source=told)
     found, added = _write(engine, scope, drafts, chosen, labels=labels, chat=chat)
@@ -230,7 +233,7 @@ def _steers(message: captures.DialogueMessage, reading: captures.MessageReading)
 def _is_kept(each: _Read, reader: captures.CaptureReader) -> bool:
     message, sure = each.given.message, sum(each.reading.classes) >= reader.least
     worded = _has_words(message.text)
-    return sure and worded and not each.steers and message.role in ("user", "assistant")
+    return sure and worded and not each.steers and message.role in _KEPT_ROLES
 
 
 def _has_words(text: str) -> bool:
@@ -248,8 +251,9 @@ _WORDS = re.compile(r"\w+(?:'\w+)*")
 
 
 _PHRASES = tomllib.loads(files(__package__).joinpath("phrases.toml").read_text("utf-8"))
-_GREETING, _POINTS_BACK = (
-    re.compile(_PHRASES[name], re.VERBOSE | re.IGNORECASE) for name in ("greeting", "points_back")
+_GREETING, _POINTS_BACK, _SAYS_AGAIN = (
+    re.compile(_PHRASES[name], re.VERBOSE | re.IGNORECASE)
+    for name in ("greeting", "points_back", "says_again")
 )
 _EMPTY_WORDS = frozenset(_PHRASES["empty_words"])
 
@@ -283,8 +287,9 @@ def _choose(read: Sequence[_Read], finder: services.EntityFinder | None) -> _Cho
     last = read[-1]
     before = read[-1 - _count_needed(read) : -1]
     needed = [each for each in before if not each.steers and each.given.message.text.strip()]
-    context = [without_greeting(each.given.message.text)[-_LONGEST_CONTEXT:] for each in needed]
-    classes = last.reading.classes
+    # What a tool printed is evidence, and no words of anybody's.
+    told = [each.given.message for each in needed if each.given.message.role in _KEPT_ROLES]
+    context = [without_greeting(each.text)[-_LONGEST_CONTEXT:] for each in told]
     # Whoever tells it is named by it; who said what came before only where somebody names them.
     name = last.given.message.speaker
     is_name = bool(name) and not find_secrets(name)
@@ -293,12 +298,50 @@ def _choose(read: Sequence[_Read], finder: services.EntityFinder | None) -> _Cho
     entities = [*teller, *named]
     return _Chosen(
         text="\n".join([*context, without_greeting(last.given.message.text)[:_LONGEST_KEPT]]),
-        class_=captures.MESSAGE_CLASSES[classes.index(max(classes))],
+        class_=_class_of(last),
         entities=tuple(dict.fromkeys(entities)),
         evidence=tuple(each.place for each in (*needed, last)),
         message=last.given.message,
         at=last.given.at,
     )
+
+
+def _join_repeated(chosen: Iterable[_Chosen]) -> list[_Chosen]:
+    """Return what is to be written; what says the same again is evidence of what said it first.
+
+    The same is said in the same words: texts that lie near each other may contradict each other.
+    What was not understood alone may mean something else the second time.
+    """
+    kept: list[_Chosen] = []
+    alone: dict[tuple[str, str, tuple[str, ...]], int] = {}
+    for each in chosen:
+        said = each.message.role, each.message.speaker, _bare_words(each.message.text)
+        place = alone.get(said)
+        if place is not None:
+            evidence = (*kept[place].evidence, each.evidence[-1])
+            kept[place] = replace(kept[place], evidence=evidence)
+            continue
+        if len(each.evidence) == 1:
+            alone[said] = len(kept)
+        kept.append(each)
+    return kept
+
+
+def _bare_words(text: str) -> tuple[str, ...]:
+    """Return the words of a message, without those before it that say that it is said again."""
+    found = _SAYS_AGAIN.match(text)
+    rest = text[found.end() :] if found else ""
+    return tuple(_WORDS.findall((rest or text).casefold()))
+
+
+def _class_of(read: _Read) -> captures.MessageClass:
+    """Return what a message is about; only people say what they prefer.
+
+    What an assistant tells of it is a fact at most, and may stand in a page that it read.
+    """
+    classes = read.reading.classes
+    found = captures.MESSAGE_CLASSES[classes.index(max(classes))]
+    return "fact" if found == "preference" and read.given.message.role != "user" else found
 
 
 def _count_needed(read: Sequence[_Read]) -> int:

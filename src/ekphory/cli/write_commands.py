@@ -76,17 +76,25 @@ SAMPLED = (
 
 
 @command
-def add(text: str, fields: MemoryFields, where: StoreOptions, output: OutputOptions) -> None:
+def add(
+    text: str,
+    fields: MemoryFields,
+    where: StoreOptions,
+    output: OutputOptions,
+    *,
+    redact: bool = False,
+) -> None:
     """Remember one text.
 
     On return it is durable. What is there already is skipped, not doubled.
 
     Args:
         text: What to remember; - reads standard input.
+        redact: Cut out passwords, keys and other secrets before anything is written.
     """
-    metadata = read_metadata(fields.metadata)
+    given = asdict(fields) | {"metadata": read_metadata(fields.metadata), "redact": redact}
     with open_for_writing(where) as memory:
-        report = memory.add(_read_text(text), **(asdict(fields) | {"metadata": metadata}))
+        report = memory.add(_read_text(text), **given)
     state = "Added" if report.added else "Already there:"
     shown = f"{state} {report.ids[0]}" if report.ids else "Nothing new: only recalled memories"
     print_result(output, report, shown)

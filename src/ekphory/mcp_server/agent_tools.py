@@ -11,7 +11,7 @@ from ekphory.errors import InvalidInput
 from ekphory.filters.tree import Comparison, In
 from ekphory.filters.tree import Field as NamedField
 from ekphory.mcp_server import tool
-from ekphory.mcp_server.memory_tools import Remember
+from ekphory.mcp_server.memory_tools import GivenMemory
 from ekphory.memory import Memory
 from ekphory.models.captures import MessageClass
 from ekphory.retrieval.stages.rerank import GateStatus
@@ -334,7 +334,8 @@ def _gate_status(memory: Memory, given: GateStatusArguments) -> tool.Answered:
 class RememberMany(tool.Arguments):
     """Memories to keep."""
 
-    memories: Annotated[list[Remember], Field(min_length=1, max_length=100)]
+    memories: Annotated[list[GivenMemory], Field(min_length=1, max_length=100)]
+    redact: tool.Redact = False
 
 
 class RefusedMemory(tool.McpAnswer):
@@ -355,7 +356,8 @@ class RememberedMany(tool.McpAnswer):
 
 
 def _remember_many(memory: Memory, given: RememberMany) -> tool.Answered:
-    report = memory.add_many([each.model_dump(exclude_none=True) for each in given.memories])
+    records = [each.model_dump(exclude_none=True) for each in given.memories]
+    report = memory.add_many(records, redact=given.redact)
     refused = [RefusedMemory(index=each.index, problem=each.message) for each in report.failed]
     data = RememberedMany(added=report.added, already_there=report.skipped, refused=refused)
     told = f"{report.added} remembered, {report.skipped} already there, {len(refused)} refused."

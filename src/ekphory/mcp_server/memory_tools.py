@@ -31,8 +31,8 @@ from ekphory.types import (
 # The tool `remember`: keep one text.
 
 
-class Remember(tool.Arguments):
-    """A memory to keep."""
+class GivenMemory(tool.Arguments):
+    """A memory to keep, as `remember_many` takes each too."""
 
     text: str
     """One fact or event, in a sentence that is understood by itself later."""
@@ -72,6 +72,12 @@ class Remember(tool.Arguments):
         if others.data.get("pool") == RULES and given and given.get(PINNED) is True:
             raise ValueError("pins a rule, and only people do: leave it out")
         return given
+
+
+class Remember(GivenMemory):
+    """A memory to keep."""
+
+    redact: tool.Redact = False
 
 
 class Remembered(tool.McpAnswer):

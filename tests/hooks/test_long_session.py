@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from scripts.hook_sessions import PROJECT, find_turns, read_session, transcript_lines
+from tests.stored import stored_rows
 
 from ekphory.hooks.transcripts import read_lines
 
@@ -70,3 +71,4 @@ def test_of_twenty_questions_a_day_later_sixteen_have_the_answer_among_three(hom
     files = [each.read_bytes() for each in home.store.rglob("*") if each.is_file()]
     assert any(b"new api key for knmi is [redacted]" in content for content in files)
     assert not any(SECRET in content for content in files)
+    assert SECRET.decode() not in stored_rows(home.store)

@@ -311,6 +311,23 @@ def test_it_ends_when_nothing_is_asked(home):
     assert list(home.folder.glob("*.sock")) == []
 
 
+def test_a_request_that_goes_alone_does_not_keep_it_running(home):
+    resident.make_socket_folder()
+    moment = [0.0]
+    served = Daemon(Path(resident.find_socket()), idle_seconds=100, clock=lambda: moment[0])
+    serving = threading.Thread(target=served.serve)
+    serving.start()
+    home.wait_until_running()
+    moment[0] = 99
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(resident.find_socket())
+        resident.send(connection, {"version": "another"})
+        assert resident.receive(connection) == {"alone": True}
+    moment[0] = 101
+    serving.join(timeout=60)
+    assert not serving.is_alive()
+
+
 @pytest.mark.parametrize(
     "command", ["add -", "search tea --embedder model", "search tea --embedder=model", "serve", ""]
 )

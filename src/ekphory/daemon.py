@@ -161,13 +161,16 @@ class Daemon:
         if "stop" in request:
             self._ending.set()
             return self._status()
-        self._last = self._clock()
+        before, self._last = self._last, self._clock()
         self.requests += 1
         with self._turn:
             if "release" in request:
                 self._release(str(request["release"]))
                 return {"released": True}
-            return self._run(request, connection)
+            answer = self._run(request, connection)
+            if answer is _ALONE:
+                self._last = before  # whoever goes alone does not need it
+            return answer
 
     def _begin_session(
         self, asked: StdioSession, store: str, connection: socket.socket

@@ -339,7 +339,7 @@ class Service:
         remedy: str | None = None,
         retry_after: str | None = None,
     ) -> ServiceUnavailable | ServiceRefusal:
-        """Make the error of an answer that is no success.
+        """Make the error of an answer that tells of a failure.
 
         Args:
             status: HTTP's.

@@ -22,7 +22,7 @@ from ekphory.errors import StoreError
 from ekphory.scope import DEFAULT_NAME
 
 STATE_FILE = "hooks.sqlite3"
-_BUSY_SECONDS = 1.0
+_BUSY_SECONDS = 5.0
 _HOLD_SECONDS = 90.0
 _KEPT_EVENTS = 1_000
 _TABLES = files(__package__).joinpath("state.sql").read_text("utf-8")

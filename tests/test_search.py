@@ -223,7 +223,7 @@ def test_the_trace_tells_every_stage(facts):
     assert trace.preset == "balanced"
     assert [stage.name for stage in trace.stages] == [
         "open scope", "clean query", "classify query", "read time", "search time", "search pools",
-        "fuse", "weigh", "decay", "favour time", "list time", "rerank", "lend in session",
+        "fuse", "weigh", "decay", "favour time", "list time", "rerank",
         "calibrate", "follow links", "order revisions", "pin rules", "cut",
     ]  # fmt: skip
     assert (trace.stages[0].candidates_out, trace.stages[-1].candidates_out) == (4, 2)

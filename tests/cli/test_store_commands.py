@@ -132,7 +132,7 @@ def test_a_preset_is_shown_stage_by_stage(ekphory):
     assert all(part in shown for part in ("preset memory_spark", "reranker gate", "mode hard"))
     stages = ekphory.json("pipeline", "show", "balanced")["stages"]
     assert (len(stages), stages[0]["name"], stages[6]["settings"]["depth"]) == (
-        25,
+        24,
         "clean query",
         300,
     )

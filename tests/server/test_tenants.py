@@ -79,6 +79,7 @@ def test_a_verb_of_memory_is_noted_with_its_scope(audited):
 
 def test_an_export_is_noted_before_it_is_given_out(audited):
     call = {"scope": {"org": "home"}, "arguments": {}}
+    audited.answer("/projects", HOME, status=201)
     assert audited.server.client.post("/api/v1/memory/export", json=call).status_code == 200
     assert audited.read()[-1]["verb"] == "POST /api/v1/memory/export"
 

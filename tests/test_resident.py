@@ -461,7 +461,9 @@ def test_a_tools_session_is_captured_and_the_next_one_knows(running):
     session = {"session_id": "s1", "transcript_path": str(path), "cwd": str(running.path)}
     assert host.fire("Stop", session) == ""
     wait_until(lambda: told_of_hooks(running)["waiting"] == 0)
-    asked = {**session, "session_id": "s2", "prompt": "Do we use pandas or polars here?"}
+    (following := running.path / "t2.jsonl").touch()
+    asked = {"session_id": "s2", "transcript_path": str(following), "cwd": str(running.path)}
+    asked["prompt"] = "Do we use pandas or polars here?"
     reply = json.loads(host.fire("UserPromptSubmit", asked))["hookSpecificOutput"]
     assert reply["hookEventName"] == "UserPromptSubmit"
     assert "polars for everything" in reply["additionalContext"]

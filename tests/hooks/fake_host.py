@@ -1,32 +1,13 @@
 """Fake agent tools: each runs the hooks that are installed in its configuration as it documents."""
 
 import json
-import shutil
 import subprocess
-import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
-
-import pytest
-from scripts.hook_sessions import HookHome
 
 from ekphory.hooks.hosts import HOSTS
 
 PLUGIN_HOST = Path(__file__).parent / "plugin_host.mjs"
-
-
-@contextmanager
-def made_home():
-    """Makes a home with a store and a resident process of its own."""
-    path = Path(tempfile.mkdtemp(prefix="ek"))
-    with pytest.MonkeyPatch.context() as change:
-        change.setenv("HOME", str(path))
-        change.setenv("XDG_DATA_HOME", str(path / "data"))
-        made = HookHome(path)
-        yield made
-        made.stop()
-    shutil.rmtree(path, ignore_errors=True)
 
 
 class FakeHost:

@@ -7,13 +7,14 @@ import json
 import shutil
 
 import pytest
-from scripts.hook_sessions import PROJECT
+from scripts.hook_sessions import PROJECT, HookHome
 from tests.cases import read_tables
+from tests.resident.home import temporary_home
 
 from ekphory.hooks.hosts import EVENTS, HOSTS, read_payload
 from ekphory.memory import Memory
 
-from .fake_host import FakeHost, made_home
+from .fake_host import FakeHost
 from .payloads import TRANSCRIPTS, write_lines
 
 KNOWN, PROMPT = "The deploy script is bin/ship", "Where is the deploy script?"
@@ -70,7 +71,7 @@ def test_a_payload_is_read(tmp_path, host, event):
 @pytest.fixture(scope="module")
 def home():
     """A home whose project knows where the deploy script is, and whose resident process is warm."""
-    with made_home() as made:
+    with temporary_home(HookHome) as made:
         with Memory(made.store, project=PROJECT) as memory:
             memory.add(KNOWN)
         warming = FakeHost("claude-code", made)

@@ -6,12 +6,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from scripts.hook_sessions import PROJECT, find_turns, read_session, transcript_lines
+from scripts.hook_sessions import PROJECT, HookHome, find_turns, read_session, transcript_lines
+from tests.resident.home import temporary_home
 from tests.stored import stored_rows
 
 from ekphory.hooks.transcripts import read_lines
-
-from .fake_host import made_home
 
 WRITTEN = read_session()
 SECRET = b"7Qd2-vXk9-Lm40-ZtRe"
@@ -42,7 +41,7 @@ def test_its_transcript_is_read_as_what_was_said_and_what_tools_printed():
 
 @pytest.fixture
 def home():
-    with made_home() as made:
+    with temporary_home(HookHome) as made:
         yield made
 
 

@@ -74,13 +74,13 @@ class Home:
 
 
 @contextmanager
-def temporary_home():
+def temporary_home(make=Home):
     """Make a home that is this process's too; it goes at the end, and its resident process."""
     path = Path(tempfile.mkdtemp(prefix="ek"))
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("HOME", str(path))
         environment.setenv("XDG_DATA_HOME", str(path / "data"))
-        made = Home(path)
+        made = make(path)
         yield made
         made.stop()
     shutil.rmtree(path, ignore_errors=True)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.resident_home import temporary_home
 
 from ekphory import resident
 
@@ -23,20 +22,6 @@ def in_processes(test):
 
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 NOBODY = 65534
-
-
-@pytest.fixture
-def home():
-    with temporary_home() as made:
-        yield made
-
-
-@pytest.fixture
-def running(home):
-    """A home whose resident process answers, with one memory in the store."""
-    home.add("The spare key is under the pot")
-    home.wait_until_running()
-    return home
 
 
 # The place of its socket.

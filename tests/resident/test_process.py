@@ -15,26 +15,11 @@ from pathlib import Path
 
 import pytest
 from tests.mcp_server.lines import Lines, request
-from tests.resident_home import temporary_home
 
 from ekphory import resident
 from ekphory.daemon import Daemon
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
-
-
-@pytest.fixture
-def home():
-    with temporary_home() as made:
-        yield made
-
-
-@pytest.fixture
-def running(home):
-    """A home whose resident process answers, with one memory in the store."""
-    home.add("The spare key is under the pot")
-    home.wait_until_running()
-    return home
 
 
 def test_a_command_starts_the_process_that_answers_the_next_one_by_the_callers_path(running):
@@ -154,7 +139,7 @@ def take_and_crash(listener):
 ON_A_FULL_DISK = """
 import subprocess, sys
 from pathlib import Path
-from tests.resident_home import Home
+from tests.resident.home import Home
 
 home = Home(Path(sys.argv[1]))
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", home.path], check=True)

@@ -461,9 +461,8 @@ class Memory:
             MemoryNotFound: There is none with that id in this scope.
             InvalidInput: An argument cannot be used.
         """
-        models = self._models
         return search.related(
-            self._engine, self.scope, id, k=k, pipeline=self.preset, models=models
+            self._engine, self.scope, id, k=k, pipeline=self.preset, models=self._models
         )
 
     @_verb

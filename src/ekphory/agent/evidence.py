@@ -212,6 +212,8 @@ class Evidence:
         weight: How much it counts.
         names: What it adds to the question.
         by_meaning, by_names: Place of each memory in what its two lookups found.
+        leads: Of the candidates seen so far, whether each begins with a name of it, how near that
+            name stands to words of the question, whether it was said beside it, and in its session.
     """
 
     id: str
@@ -219,6 +221,7 @@ class Evidence:
     names: Sequence[NewName]
     by_meaning: Mapping[str, int]
     by_names: Mapping[str, int]
+    leads: list[tuple[float, float, float, float]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -242,6 +245,7 @@ class Trail:
     evidence: list[Evidence] = field(default_factory=list)
     _hits: dict[str, Hit] = field(default_factory=dict)
     _terms: dict[str, TermArray] = field(default_factory=dict)
+    _held: dict[str, frozenset[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._hits = {hit.id: hit for hit in self.plain}
@@ -283,7 +287,7 @@ class Trail:
 
     def link_between(self, first: str, second: str) -> str:
         """Return the name by which a memory leads to another; empty where none does."""
-        held = frozenset(self._terms_of(second).tolist())
+        held = self._held_by(second)
         names = find_new_names(self._hits[first].memory.indexed_text, self.question)
         return next((name.text for name in names if name.terms <= held), "")
 
@@ -301,13 +305,13 @@ class Trail:
         known = read.held[[row_of[each] for each in self.chain]].any(axis=0)
         found[:, 5] = read.share(read.asked & ~known)
         for each in self.evidence:
+            each.leads += [self._lead_from(each, other) for other in ids[len(each.leads) :]]
             led = np.column_stack(
                 [
                     _reciprocal(each.by_meaning, row_of),
                     _reciprocal(each.by_names, row_of),
                     *read.shared_with(row_of[each.id]),
-                    *self._named(each, ids, read),
-                    *self._said_near(each.id, ids),
+                    np.array(each.leads),
                 ]
             )
             led[row_of[each.id]] = 0.0
@@ -334,28 +338,21 @@ class Trail:
         found[rows] = np.column_stack([log_odds(scores.astype(np.float64)), np.ones(len(rows))])
         return found
 
-    def _said_near(self, memory_id: str, ids: Sequence[str]) -> list[FloatArray]:
-        """Return which candidates were said within a few turns of a memory, and in its session."""
-        memory = self._hits[memory_id].memory
-        beside, within = np.zeros(len(ids)), np.zeros(len(ids))
-        if memory.session is None:
-            return [beside, within]
-        for row, other in enumerate(self._hits[each].memory for each in ids):
-            within[row] = other.session == memory.session
-            if within[row] and memory.sequence is not None and other.sequence is not None:
-                beside[row] = abs(other.sequence - memory.sequence) <= _BESIDE
-        return [beside, within]
-
-    def _named(self, evidence: Evidence, ids: Sequence[str], read: _TermTable) -> list[FloatArray]:
-        """Return which candidates begin with a name of the evidence, and how near those stand."""
-        titled, near = np.zeros(len(ids)), np.zeros(len(ids))
+    def _lead_from(self, evidence: Evidence, other: str) -> tuple[float, float, float, float]:
+        """Return what `Evidence.leads` says of a candidate."""
+        held, text = self._held_by(other), self._hits[other].text
+        titled, near = 0.0, 0.0
         for name in evidence.names:
-            for row in read.holding(name.terms):
-                opening = self._hits[ids[row]].text[: len(name.text) + 2]
-                if name.terms <= frozenset(query_terms(opening).tolist()):
-                    titled[row] = 1.0
-                    near[row] = max(near[row], math.log1p(name.nearness))
-        return [titled, near]
+            if name.terms <= held:
+                opening = query_terms(text[: len(name.text) + 2]).tolist()
+                if name.terms <= frozenset(opening):
+                    titled, near = 1.0, max(near, math.log1p(name.nearness))
+        memory, said = self._hits[evidence.id].memory, self._hits[other].memory
+        is_within = memory.session is not None and said.session == memory.session
+        is_beside = False
+        if is_within and memory.sequence is not None and said.sequence is not None:
+            is_beside = abs(said.sequence - memory.sequence) <= _BESIDE
+        return titled, near, float(is_beside), float(is_within)
 
     def _look_up(self, query: str, asked_with: str) -> Mapping[str, int]:
         if not self.tool.budget.calls_left:
@@ -376,6 +373,11 @@ class Trail:
         words = ((word, set(query_terms(word).tolist())) for word in _WORD.findall(self.question))
         return " ".join(word for word, terms in words if terms and not terms <= held)
 
+    def _held_by(self, memory_id: str) -> frozenset[int]:
+        if memory_id not in self._held:
+            self._held[memory_id] = frozenset(self._terms_of(memory_id).tolist())
+        return self._held[memory_id]
+
     def _terms_of(self, memory_id: str) -> TermArray:
         if memory_id not in self._terms:
             text = self._hits[memory_id].memory.indexed_text[:_MOST_CHARACTERS]
@@ -395,15 +397,15 @@ class _TermTable:
     """Which candidate holds which term.
 
     Attributes:
-        terms: All terms, ascending.
         held: Shape (candidates, terms).
         weights: The inverse frequency of each term that is held, 0 else; of the same shape.
+        squares: Their squares.
         asked: Which terms are those of the question.
     """
 
-    terms: TermArray
     held: NDArray[np.bool_]
     weights: FloatArray
+    squares: FloatArray
     asked: NDArray[np.bool_]
 
     @classmethod
@@ -413,7 +415,8 @@ class _TermTable:
         held[np.repeat(np.arange(len(texts)), [len(text) for text in texts]), places] = True
         holders = held.sum(axis=0)
         rarity = np.log1p((len(texts) - holders + 0.5) / (holders + 0.5))
-        return cls(terms, held, held * rarity, np.isin(terms, question))
+        weights = held * rarity
+        return cls(held, weights, weights**2, np.isin(terms, question))
 
     def share(self, terms: NDArray[np.bool_]) -> FloatArray:
         """Return of the question's weight which share each candidate holds in these terms."""
@@ -422,16 +425,10 @@ class _TermTable:
 
     def shared_with(self, row: int) -> tuple[FloatArray, FloatArray]:
         """Return the cosine over terms that a row adds to the question, and the rarest of them."""
-        new = self.weights[:, self.held[row] & ~self.asked]
-        lengths = np.sqrt((self.weights**2).sum(axis=1)) + 1e-9
-        return (new**2).sum(axis=1) / (lengths * lengths[row]), new.max(axis=1, initial=0.0)
-
-    def holding(self, wanted: frozenset[int]) -> list[int]:
-        """Return the rows that hold all of these terms."""
-        columns = np.isin(self.terms, list(wanted))
-        if int(columns.sum()) < len(wanted):
-            return []
-        return [int(row) for row in np.flatnonzero(self.held[:, columns].all(axis=1))]
+        new = self.held[row] & ~self.asked
+        lengths = np.sqrt(self.squares.sum(axis=1)) + 1e-9
+        shared = self.squares[:, new].sum(axis=1) / (lengths * lengths[row])
+        return shared, self.weights[:, new].max(axis=1, initial=0.0)
 
 
 # Following the evidence itself.

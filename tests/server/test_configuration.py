@@ -109,6 +109,56 @@ def test_an_embedder_that_is_in_use_is_not_taken_out(client, by_length, project,
     assert (status, "must be a model that is here" in message) == (422, True)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "provider", "part"),
+    [
+        ("rerankers", "words", "bm25", {"reranker_ids": ["words"]}),
+        ("embedders", "meaning", "ekphory", {"embedder_id": "meaning"}),
+    ],
+)
+def test_a_model_that_is_part_of_a_reranker_is_not_taken_out(tmp_path, kind, name, provider, part):
+    path = "/api/v2/config/resources"
+    with running_server(tmp_path / "store") as server:
+        config = {"model": "bundled"} if provider == "ekphory" else {}
+        declared = {"name": name, "provider": provider, "config": config}
+        assert server.client.post(f"{path}/{kind}", json=declared).status_code == 201
+        whole = "rrf-hybrid" if kind == "rerankers" else "embedder"
+        user = {"name": "whole", "provider": whole, "config": part}
+        assert server.client.post(f"{path}/rerankers", json=user).status_code == 201
+        refused = server.client.delete(f"{path}/{kind}/{name}")
+        assert (refused.status_code, "in use by the reranker whole" in refused.text) == (422, True)
+        assert server.client.delete(f"{path}/rerankers/whole").status_code == 200
+        assert server.client.delete(f"{path}/{kind}/{name}").status_code == 200
+
+
+def test_a_project_that_names_no_models_has_those_of_the_servers_next_start(tmp_path):
+    asked = {**HOME, "query": "tea", "types": ["episodic"]}
+    with running_server(tmp_path / "store") as server:
+        made = server.answer("/projects", HOME, status=201)["config"]
+        assert made["reranker"] == "overlap-reranker"
+        server.answer("/memories", {**HOME, "messages": [{"content": "tea"}]})
+    with running_server(tmp_path / "store", used=models(reranker=None)) as server:
+        assert server.answer("/projects/get", HOME)["config"]["reranker"] == ""
+        found = server.answer("/memories/search", asked)["content"]["episodic_memory"]
+        assert len(found["short_term_memory"]["episodes"]) == 1
+
+
+def test_a_project_keeps_the_reranker_that_it_names_when_the_default_is_another(configured):
+    with configured(Path(__file__).with_suffix(".yaml").read_text()) as server:
+        server.answer("/projects", {**HOME, "config": {"reranker": "words"}}, status=201)
+        other = {"org_id": "home", "project_id": "other"}
+        server.answer("/projects", other, status=201)
+        changed = {"reranker": "as_found"}
+        server.client.put("/api/v2/config/memory/episodic/long_term", json=changed)
+        for project, reranker in ((HOME, "words"), (other, "as_found")):
+            server.answer("/memories", {**project, "messages": [{"content": "tea"}] * 2})
+            asked = {**project, "query": "tea", "retrieval_trace": True}
+            found = server.answer("/memories/search", asked)["content"]["retrieval_trace"]
+            read = {each["name"]: each for each in found["searches"][0]["stages"]}["rerank"]
+            assert read["detail"]["reranker"] == reranker
+            assert server.answer("/projects/get", project)["config"]["reranker"] == reranker
+
+
 def test_a_set_that_gets_another_embedder_keeps_its_features(client, by_length, project):
     memory = client.create_project(**project).memory()
     own = memory.get_semantic_set_id(metadata_tags=["user_id"], set_metadata={"user_id": "mara"})

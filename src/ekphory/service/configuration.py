@@ -269,7 +269,8 @@ class Configuration:
         self._loading = threading.Lock()
         self._agent: tuple[Mapping[str, Any], AgentSettings] | None = None
         own = find_value(self._document, "episodic_memory", "long_term_memory", "embedder")
-        self._own_embedder = {*DEFAULT_NAMES, models.embedder_name, own or ""}
+        self._embedder_name = str(own or models.embedder_name)
+        self._own_embedder = {*DEFAULT_NAMES, models.embedder_name, self._embedder_name}
 
     # What is said where.
 
@@ -352,16 +353,26 @@ class Configuration:
         Raises:
             EkphoryError: One of them is not there any more, or cannot be loaded.
         """
-        if reranker in (*DEFAULT_NAMES, self._models.reranker_name):
-            reranker = self.value("episodic_memory", "long_term_memory", "reranker") or ""
         own = embedder in self._own_embedder
         embeds = None if own else self._load("embedders", embedder)
-        reranks = self._load("rerankers", reranker) if reranker else None
+        named = self.reranker_name() if reranker in DEFAULT_NAMES else reranker
+        is_ours = named == self._own("rerankers") and named not in self._entries("rerankers")
+        reranks = None if is_ours else self._load("rerankers", named)
         return ChosenModels(
             embedder=cast("EmbeddingModel | None", embeds),
             folder="" if own else embedder,
             reranker=cast("RerankingModel | None", reranks),
         )
+
+    def reranker_name(self) -> str:
+        """Return the reranker of projects that name none; empty where there is none."""
+        said = self.value("episodic_memory", "long_term_memory", "reranker")
+        return str(said or self._models.reranker_name)
+
+    def named(self, project: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a project's configuration with the names of the models that it leaves open."""
+        used = {"embedder": self._embedder_name, "reranker": self.reranker_name()}
+        return {**used, **{name: value for name, value in project.items() if value}}
 
     def new_embedder(self, *path: str) -> str:
         """Return which embedder is bound to a project or set that is made now; empty for our own.
@@ -446,7 +457,7 @@ class Configuration:
         """
         self._entry(kind, name)
         users = [".".join(path) for of, path in _NAMED if of == kind and self.value(*path) == name]
-        users += self._users(name)
+        users += self._users(kind, name)
         if users:
             raise InvalidInput("name", name, f"is in use by {users[0]}", "Let it use another first")
         self._write({"resources": {kind: {name: None}}})
@@ -456,9 +467,17 @@ class Configuration:
             remedy = self._remedies.get(path[-1], self._remedies[""])
             raise InvalidInput(".".join(path), value, "cannot be changed in a cluster", remedy)
 
-    def _users(self, name: str) -> Iterable[str]:
+    def _users(self, kind: ResourceKind, name: str) -> Iterable[str]:
+        for user, entry in self._entries("rerankers").items():
+            config = entry.get("config") or {}
+            parts = {
+                "rerankers": config.get("reranker_ids"),
+                "embedders": [config.get("embedder_id")],
+            }
+            if name in (parts.get(kind) or ()):
+                yield f"the reranker {user}"
         for project in self._projects.all():
-            if name in (project.config.get("embedder"), project.config.get("reranker")):
+            if project.config.get(kind.removesuffix("s")) == name:
                 yield f"the project {project.org}/{project.project}"
         for row in self._database.read(
             "SELECT id FROM semantic_sets WHERE embedder = ?1 OR llm = ?1", (name,)

@@ -281,7 +281,7 @@ class MemoryService:
         self.projects.switch(*place.owner, changes)
 
     def create_project(self, project: Project) -> Project:
-        """Add a project; return it with the names of the models that it uses.
+        """Add a project; return it as it is kept.
 
         Raises:
             AlreadyThere: There is one of that name that was made otherwise.
@@ -291,14 +291,16 @@ class MemoryService:
         named = {"embedder": config.get("embedder") or "", "reranker": config.get("reranker") or ""}
         self.configuration.check_name("embedders", named["embedder"])
         self.configuration.check_name("rerankers", named["reranker"])
-        own = {"embedder": self.models.embedder_name, "reranker": self.models.reranker_name}
-        config |= self._bound(named["embedder"])
-        config = own | {name: value for name, value in config.items() if value not in DEFAULT_NAMES}
+        # What is the server's own is not kept: it may be another one at its next start.
+        config = {name: value for name, value in config.items() if value not in DEFAULT_NAMES}
+        embedder = config.pop("embedder", "") or self.configuration.new_embedder()
         # Loaded before there is a project that could not use them.
-        chosen = self.configuration.chosen(config["embedder"], config["reranker"])
-        if chosen.embedder is not None and self.handles.holds(Place(project.org, project.project)):
-            problem = "must be the server's own: the project holds memories already"
-            raise InvalidInput("embedder", config["embedder"], problem, "Leave it empty")
+        chosen = self.configuration.chosen(embedder, config.get("reranker", ""))
+        if chosen.folder:
+            config["embedder"] = chosen.folder
+            if self.handles.holds(Place(project.org, project.project)):
+                problem = "must be the server's own: the project holds memories already"
+                raise InvalidInput("embedder", chosen.folder, problem, "Leave it empty")
         made = replace(project, config=config)
         try:
             self.projects.create(made)
@@ -313,13 +315,8 @@ class MemoryService:
         """Add a project, unless there is one of that name."""
         if self.projects.find(*place.owner) is None:
             # What others have written there was embedded by our own model.
-            bound = {} if self.handles.holds(place) else self._bound("")
-            self.projects.ensure(*place.owner, bound)
-
-    def _bound(self, embedder: str) -> dict[str, str]:
-        """Return what a new project's configuration holds of an embedder that is not our own."""
-        named = embedder if embedder not in DEFAULT_NAMES else self.configuration.new_embedder()
-        return {"embedder": named} if named else {}
+            bound = "" if self.handles.holds(place) else self.configuration.new_embedder()
+            self.projects.ensure(*place.owner, {"embedder": bound} if bound else {})
 
     def configure_set(
         self, place: Place, set_id: str, *, embedder: str | None, llm: str | None

@@ -283,7 +283,7 @@ def _episodic(service: MemoryService) -> EpisodicMemoryConfig:
         enabled=switches.enabled,
         long_term_memory=LongTermConfig(
             embedder=value(*long_term, "embedder") or models.embedder_name,
-            reranker=value(*long_term, "reranker") or models.reranker_name or None,
+            reranker=configuration.reranker_name() or None,
             enabled=switches.long_term,
         ),
         short_term_memory=ShortTermConfig(

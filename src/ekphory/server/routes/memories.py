@@ -583,13 +583,13 @@ def create_project(request: CreateProject, session: ToWrite) -> ProjectAnswer:
     """Make a project. Adding memories makes one too, where there is none of that name."""
     owner = session.place(request).owner
     project = Project(*owner, request.description, request.config.model_dump())
-    return _show_project(session.service.create_project(project))
+    return _show_project(session, session.service.create_project(project))
 
 
 @projects_router.post("/get", responses=NOT_THERE)
 def get_project(request: ProjectName, session: ToRead) -> ProjectAnswer:
     """Read a project."""
-    return _show_project(session.service.get_project(session.place(request)))
+    return _show_project(session, session.service.get_project(session.place(request)))
 
 
 @projects_router.post("/list")
@@ -615,12 +615,12 @@ def get_episode_count(request: ProjectName, session: ToRead) -> EpisodeCount:
     return EpisodeCount(count=count, hint=None if count else _hint_at_nothing(session, request))
 
 
-def _show_project(project: Project) -> ProjectAnswer:
+def _show_project(session: RouteSession, project: Project) -> ProjectAnswer:
     return ProjectAnswer(
         org_id=project.org,
         project_id=project.project,
         description=project.description,
-        config=ProjectConfig(**project.config),
+        config=ProjectConfig(**session.service.configuration.named(project.config)),
     )
 
 

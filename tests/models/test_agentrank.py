@@ -129,6 +129,10 @@ def test_what_cannot_be_used_is_told_by_the_name_that_it_was_given():
         model.encode(["tea"], days_ago="soon")
     with pytest.raises(InvalidInput, match=r"^texts="):
         model.encode([None], max_length=8)
+    with pytest.raises(InvalidInput, match=r"^max_length=0"):
+        model.encode(["tea"], max_length=0)
+    with pytest.raises(InvalidInput, match=r"^temporal_info=\[1\]: is given beside days_ago"):
+        model.encode(["tea"], temporal_info=[1], days_ago=2)
 
 
 def test_a_saved_model_has_a_card_whose_metadata_hubs_read(tmp_path):
@@ -160,9 +164,9 @@ def test_the_hubs_own_library_reads_the_results(tmp_path):
     assert (result.dataset_name, result.metric_type, result.metric_value) == ("LoCoMo", "map", 0.5)
 
 
-@pytest.mark.parametrize("value", [float("nan"), "high"])
-def test_a_result_that_is_not_a_number_is_refused(tmp_path, value):
-    model, results = Embedder.from_pretrained("bundled"), {"LoCoMo": {"MAP": value}}
+@pytest.mark.parametrize("row", [{"MAP": float("nan")}, {"MAP": "high"}, 0.5])
+def test_a_result_that_is_not_a_number_is_refused(tmp_path, row):
+    model, results = Embedder.from_pretrained("bundled"), {"LoCoMo": row}
     with pytest.raises(InvalidInput, match="results"):
         model.save_pretrained(tmp_path, formats=["onnx"], results=results)
 

@@ -216,7 +216,8 @@ def write_card(
         InvalidInput: A result is not a number.
     """
     results = results or {}
-    measured = [value for row in results.values() for value in row.values()]
+    rows = [row.values() if isinstance(row, Mapping) else [None] for row in results.values()]
+    measured = [value for row in rows for value in row]
     if any(not isinstance(value, int | float) or not math.isfinite(value) for value in measured):
         problem, remedy = "must be numbers", "Give {data set: {metric: number}}"
         raise InvalidInput("results", dict(results), problem, remedy)

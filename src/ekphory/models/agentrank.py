@@ -14,7 +14,7 @@ from ekphory.models.loading import load_local_embedder, load_reranker
 from ekphory.models.onnx_models import OnnxEmbedder
 from ekphory.models.reranker import RerankingModel
 from ekphory.models.torch_embedder import AGENTRANK_MAX_TOKENS, SavedFormat, TorchEmbedder
-from ekphory.types import MemoryType
+from ekphory.types import MemoryType, check_count
 
 _SPECIAL_TOKENS = 2
 """Of what AgentRank's encoders read: at the beginning and at the end."""
@@ -77,11 +77,16 @@ class AgentRankEmbedder(Embedder):
             InvalidInput, ModelError: As `Embedder.encode`.
         """
         del batch_size, show_progress
+        check_count("max_length", max_length)
+        given = {"temporal_info": temporal_info, "memory_types": memory_types}
         renamed: dict[str, str] = {}
-        if temporal_info is not None:
-            card["days_ago"], renamed["days_ago"] = temporal_info, "temporal_info"
-        if memory_types is not None:
-            card["memory_type"], renamed["memory_type"] = memory_types, "memory_types"
+        for of_card, name in (("days_ago", "temporal_info"), ("memory_type", "memory_types")):
+            if given[name] is None:
+                continue
+            if of_card in card:
+                problem = f"is given beside {of_card}, which says the same"
+                raise InvalidInput(name, given[name], problem, "Give one of them")
+            card[of_card], renamed[of_card] = given[name], name  # type: ignore[literal-required]
         if max_length < AGENTRANK_MAX_TOKENS:
             texts = [self._cut(text, max_length - _SPECIAL_TOKENS) for text in list_texts(texts)]
         try:

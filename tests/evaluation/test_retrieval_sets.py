@@ -91,6 +91,11 @@ def test_with_candidates_a_query_searches_its_scene_alone(folder):
         ("qrels.tsv", "q1\td1\thigh\n", r"qrels.tsv:1: score='high'"),
         ("qrels.tsv", "q1\td1\n", r"qrels.tsv:1: 2 cells, not 3"),
         ("corpus.jsonl", '{"text": "no id"}\n', r"corpus.jsonl:1: _id=None: this field is missing"),
+        (
+            "candidates.jsonl",
+            '{"scene_id": "bank", "candidate_doc_ids": ["d1"]}\n',
+            r"queries.jsonl:1: scene_id=None: candidates.jsonl has no documents for it",
+        ),
     ],
 )
 def test_a_damaged_line_is_named(folder, name, content, said):

@@ -15,6 +15,7 @@ from ekphory_lab.evaluation.reranking.candidates import (
     given_candidates,
     read_given,
 )
+from ekphory_lab.evaluation.reranking.questions import load_dialogue_set, load_language_set
 
 
 @pytest.fixture
@@ -111,6 +112,15 @@ def test_a_file_without_rows_is_refused_and_stays(tmp_path):
     file.touch()
     with pytest.raises(DatasetError, match=r"empty\.jsonl: holds no candidates"):
         read_given(file)
+
+
+def test_a_run_whose_file_is_of_none_of_its_sets_is_refused_before_anything_is_measured(
+    dataset, rows, tmp_path
+):
+    file = written(tmp_path, [{**rows[0], "query_id": "unheard"}])
+    run = RerankRun(asked=RerankOptions(candidates=file), contenders=(), embedder=HashEmbedder())
+    with pytest.raises(DatasetError, match=f"has no candidates for a question of {dataset.name}"):
+        next(run.measure([dataset], load_dialogue_set(), load_language_set()))
 
 
 def test_a_file_of_another_set_or_form_gives_nothing(dataset, rows, tmp_path):

@@ -77,6 +77,8 @@ def load_retrieval(folder: Path) -> datasets.Dataset:
     for row in datasets.read_json_lines(folder / queries):
         query_id, scene = _first(row, _IDS), row.label("scene_id")
         pool = next((each for each in (scene, query_id) if each in pools), POOL)
+        if pool not in pools:
+            raise row.error("scene_id", f"{scenes} has no documents for it, nor for the query")
         query = datasets.EvaluationQuery(pool=pool, id=query_id, text=row.text("text"))
         collection.add_query(row.place, query=query)
         pool_of[query.id] = query.pool

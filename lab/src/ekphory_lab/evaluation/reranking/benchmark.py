@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ekphory import __version__
+from ekphory.errors import DatasetError
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.retrieval.gate import GateFeature, GateThresholds, gate_feature
 from ekphory.retrieval.stages.rerank import score_relevance
@@ -504,9 +505,10 @@ class RerankRun:
             The report so far, after ekphory's own sets and after every other; the last is whole.
 
         Raises:
-            DatasetError: The file of candidates does not fit.
+            DatasetError: The file of candidates does not fit, or has none of any set's questions.
             ServiceError, ModelError: A reranker failed.
         """
+        self._check_given(datasets)
         candidates = self.candidates_for(dialogue.dataset)
         report = RerankReport(
             sets=(),
@@ -532,6 +534,18 @@ class RerankRun:
         return candidates_of(
             dataset, embedder=self.embedder, top=top, file=file, progress=self.progress
         )
+
+    def _check_given(self, datasets: Sequence[Dataset]) -> None:
+        """Refuse somebody's candidates of other sets: ours would take their place."""
+        file, top = self.asked.candidates, self.asked.top
+        if file is None or not file.exists() or (lists := read_given(file)) is None:
+            return
+        if not any(given_candidates(each, lists, file=file, top=top) for each in datasets):
+            names = ", ".join(each.name for each in datasets)
+            raise DatasetError(
+                f"{file.name}: has no candidates for a question of {names}. Give the sets' own "
+                "query_id in each row."
+            )
 
     def _measure_set(self, dataset: Dataset) -> RerankedSet:
         candidates = self.candidates_for(dataset)

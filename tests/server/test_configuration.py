@@ -260,7 +260,10 @@ def test_what_is_changed_over_http_outlives_the_server(tmp_path):
         answered = server.client.put(
             "/api/v2/config/memory",
             json={
-                "episodic_memory": {"short_term_memory": {"message_capacity": 2, "enabled": False}},
+                "episodic_memory": {
+                    # MemMachine's own default.
+                    "short_term_memory": {"message_capacity": 64_000, "enabled": False}
+                },
                 "semantic_memory": {"enabled": False},
             },
         )
@@ -268,7 +271,7 @@ def test_what_is_changed_over_http_outlives_the_server(tmp_path):
     with running_server(tmp_path / "store") as server:
         told = server.client.get("/api/v2/config").json()
         short_term = told["episodic_memory"]["short_term_memory"]
-        assert (short_term["message_capacity"], short_term["enabled"]) == (2, False)
+        assert (short_term["message_capacity"], short_term["enabled"]) == (64_000, False)
         server.answer("/memories", {**HOME, "messages": [{"content": "tea"}]})
         found = server.answer("/memories/search", {**HOME, "query": "tea"})["content"]
         assert found["episodic_memory"]["short_term_memory"]["episodes"] == []
@@ -440,6 +443,21 @@ def test_what_only_memmachine_reads_is_passed_over(tmp_path):
     file = tmp_path / "cfg.yml"
     file.write_text(Path(__file__).with_name("memmachine.yaml").read_text())
     read_configuration(Settings(store="unused", config=str(file)))
+
+
+@pytest.mark.parametrize(
+    ("section", "learnt"),
+    [
+        ("{default_project_categories: []}", "categories"),
+        ("{default_user_categories: [profile_prompt]}", "profile"),
+        # It says nothing of what is learnt.
+        ("{episode_summary_user_prompt_path: summary.txt}", None),
+    ],
+)
+def test_the_categories_of_the_prompts_say_what_is_learnt(tmp_path, section, learnt):
+    file = tmp_path / "cfg.yml"
+    file.write_text(f"prompt: {section}")
+    assert read_configuration(Settings(store="unused", config=str(file)))[2] == learnt
 
 
 def test_a_prefix_is_sent_before_queries_and_another_before_passages(service):

@@ -167,11 +167,11 @@ def _check_document(document: Mapping[str, Any]) -> None:
 
 
 def _read_prompts(document: Mapping[str, Any]) -> str | None:
-    """Return what the section `prompt` lets be learnt; None where there is none."""
+    """Return what the section `prompt` lets be learnt; None where it says nothing of it."""
     section = memmachine_config.mapping(document.get("prompt"), place="prompt")
-    if not section:
-        return None
     listed = [each for name, each in section.items() if name.endswith("_categories")]
+    if not listed:
+        return None
     named = {str(name) for names in listed for name in names or ()}
     memmachine_config.refuse_unknown(named, ("profile_prompt",), place="prompt")
     return "profile" if named else "categories"

@@ -98,7 +98,7 @@ class UpdateShortTerm(_Update):
     """Changes of what short-term memory uses."""
 
     llm_model: str | None = None
-    message_capacity: Annotated[int | None, Field(gt=0, le=1_000)] = None
+    message_capacity: Annotated[int | None, Field(gt=0)] = None
     enabled: bool | None = None
 
 

@@ -38,6 +38,19 @@ def test_a_key_is_made_listed_without_itself_and_revoked(keys):
     assert keys("list")["keys"][0]["revoked_at"] is not None
 
 
+def test_keys_are_in_the_catalog_that_the_configuration_file_names(keys, tmp_path, monkeypatch):
+    sessions = tmp_path / "sessions.sqlite3"
+    config = tmp_path / "cfg.yml"
+    config.write_text(
+        "session_manager: {database: mine}\n"
+        f"resources: {{databases: {{mine: {{provider: sqlite, config: {{path: {sessions}}}}}}}}}\n"
+    )
+    monkeypatch.setenv("EKPHORY_CONFIG", str(config))
+    made = keys("create")
+    assert [each["id"] for each in keys("list", "--catalog", str(sessions))["keys"]] == [made["id"]]
+    assert not (tmp_path / "store").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -166,3 +166,15 @@ def test_a_backup_is_restored_to_a_new_store_and_never_over_one(kitchen, tmp_pat
     assert CommandLine(copy).json("list") == kitchen.json("list")
     sentence = kitchen.failure("restore", "--source", backup)
     assert sentence.endswith("there is something already. Name a new or an empty folder")
+
+
+def test_a_backup_takes_the_catalog_that_the_configuration_file_names(kitchen, tmp_path):
+    sessions, backup = tmp_path / "sessions.sqlite3", tmp_path / "b"
+    kitchen.json("keys", "create", "--catalog", str(sessions))
+    config = tmp_path / "cfg.yml"
+    config.write_text(
+        "session_manager: {database: mine}\n"
+        f"resources: {{databases: {{mine: {{provider: sqlite, config: {{path: {sessions}}}}}}}}}\n"
+    )
+    kitchen.json("backup", "--target", str(backup), EKPHORY_CONFIG=str(config))
+    assert (backup / "catalog.sqlite3").is_file()

@@ -129,6 +129,20 @@ def settings_for(options: StoreOptions) -> Settings:
     return replace(read_settings(), **given)
 
 
+def catalog_for(given: Path | None) -> Path | None:
+    """Return the catalog that is given, else the one of EKPHORY_CONFIG; None: in the store.
+
+    Raises:
+        InvalidInput, MissingExtra: The configuration file cannot be used.
+    """
+    settings = read_settings()
+    if given is not None or settings.config is None:
+        return given
+    from ekphory.service.configuration import read_places
+
+    return read_places(settings).sessions
+
+
 def open_for_writing(options: StoreOptions) -> Memory:
     """Open the store, and make it where there is none."""
     return _open(settings_for(options))

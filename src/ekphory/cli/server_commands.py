@@ -27,7 +27,7 @@ from ekphory.cli.command import (
     result_console,
     show_note,
 )
-from ekphory.cli.options import OutputOptions, StoreOptions, settings_for
+from ekphory.cli.options import OutputOptions, StoreOptions, catalog_for, settings_for
 from ekphory.cli.output import print_json
 from ekphory.cli.transfer_commands import print_import_report
 from ekphory.config import read_settings
@@ -63,7 +63,7 @@ class ServedStore:
 
     Attributes:
         store (DIR): Directory or Lance URI; else EKPHORY_STORE.
-        catalog (FILE): Projects and keys; by default in the store's folder.
+        catalog (FILE): Projects and keys; else that of EKPHORY_CONFIG, else in the store's folder.
         embedder (MODEL): Directory or /v1/embeddings URL; else the bundled.
         host (H): Address [127.0.0.1]; any but a loopback one needs a key.
         port (N): Port [8080]; 0 for any that is free.
@@ -215,7 +215,7 @@ class HttpAddress:
     Attributes:
         host (H): Address [127.0.0.1]; any but a loopback one needs a key.
         port (N): Port [8090]; 0 for any that is free.
-        catalog (FILE): Where keys and features are; by default in the store's folder.
+        catalog (FILE): Where keys and features are; else as for `ekphory serve`.
         require_key: Need a key on a loopback address too.
         cors_origin (URL): Web page that may ask from a browser. Repeatable.
     """
@@ -278,7 +278,7 @@ SESSION_TAKER: ContextVar[_Taker | None] = ContextVar("SESSION_TAKER", default=N
 
 
 def _serve_stdio(settings: Settings, offered: OfferedTools, address: HttpAddress) -> None:
-    session = StdioSession(settings, offered.tools, address.catalog)
+    session = StdioSession(settings, offered.tools, catalog_for(address.catalog))
     if take := SESSION_TAKER.get():
         take(session)
         return
@@ -299,7 +299,7 @@ def _serve_http(
         raise MissingExtra("mcp", "ekphory mcp --transport http") from error
     server = ServerOptions(
         store=settings.store,
-        catalog=address.catalog,
+        catalog=catalog_for(address.catalog),
         host=address.host or "127.0.0.1",
         port=_DEFAULT_PORT if address.port is None else address.port,
         require_key=address.require_key,
@@ -324,7 +324,7 @@ class CatalogOptions:
 
     Attributes:
         store (DIR): The store that is served; else EKPHORY_STORE.
-        catalog (FILE): As given to `ekphory serve`.
+        catalog (FILE): As given to `ekphory serve`; else as there.
     """
 
     store: str | None = None
@@ -387,7 +387,7 @@ def _open_keys(where: CatalogOptions) -> Iterator[AccessKeys]:
     from ekphory.service.handles import catalog_file
 
     store = where.store or read_settings().store
-    with closing(Database(catalog_file(store, where.catalog))) as database:
+    with closing(Database(catalog_file(store, catalog_for(where.catalog)))) as database:
         yield AccessKeys(database)
 
 

@@ -26,6 +26,7 @@ from ekphory.cli.options import (
     STANDARD_OUTPUT,
     OutputOptions,
     StoreOptions,
+    catalog_for,
     open_existing,
     open_for_writing,
     settings_for,
@@ -318,12 +319,13 @@ def backup(
         target (DIR|FILE.tar): A new folder, or a new .tar file.
         store (DIR): Directory of the store; else EKPHORY_STORE, else a folder in your data
             directory.
-        catalog (FILE): The server's catalog, where it does not lie in the store.
+        catalog (FILE): The server's catalog; else that of EKPHORY_CONFIG, else in the store.
     """
     from ekphory.backup import back_up
 
     with show_copied_bytes() as tell:
-        report = back_up(store or read_settings().store, target, catalog=catalog, on_progress=tell)
+        place, catalog = store or read_settings().store, catalog_for(catalog)
+        report = back_up(place, target, catalog=catalog, on_progress=tell)
     print_result(output, report, _describe_copy(report, f"backed up to {report.target}"))
 
 

@@ -198,6 +198,28 @@ def test_a_memory_that_another_process_changes_while_it_is_read_keeps_its_vector
     assert first.tolist() == [vector.tolist() for vector in expected]
 
 
+class ChangedBeforeAScanAndAddedToAfterIt(InMemoryStore):
+    """Another process changes memory 1 just before a renewal's scan and adds one just after it."""
+
+    def scan(self, where, *, after_key=0):
+        if after_key == 2:
+            self.supersede(1, history_record(1), contract_row(3, successor_record(1)))
+        found = super().scan(where, after_key=after_key)
+        if after_key == 2:
+            self.append([contract_row(4)])
+        return found
+
+
+def test_a_memory_that_others_change_while_others_add_is_there_once():
+    store = ChangedBeforeAScanAndAddedToAfterIt(CONTRACT_IDENTITY)
+    store.append([contract_row(key) for key in (1, 2)])
+    snapshots = Snapshots(store)
+    snapshots.of(EVERYTHING)
+    store.delete([])  # The snapshot is not of the newest version any more.
+    assert snapshots.of(EVERYTHING).columns.key.tolist() == [2, 3]
+    assert snapshots.of(EVERYTHING).columns.key.tolist() == [2, 3, 4]
+
+
 def test_which_rows_fulfil_a_condition_is_asked_once_until_the_store_moves_on():
     store = store_of(*(contract_record(number) for number in (1, 2, 3)))
     snapshots, asked = Snapshots(store), []

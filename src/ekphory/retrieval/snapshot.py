@@ -454,15 +454,21 @@ class Snapshots:
         added = self.store.scan(scope, after_key=last)
         if len(added.key) and isinstance(held.records, ScopeRecords):
             held.records.note_newer(last)
-        if self.store.count(And((scope, CURRENT))) == len(held) + len(added.key):
+        where = And((scope, CURRENT))
+        has_grown = self.store.count(where) == len(held) + len(added.key)
+        living = np.ones(len(held), bool)
+        if not has_grown or self.store.version() != version:
+            present = self.store.keys(where)
+            # What came after the scan is left for the next version.
+            present = present[present <= (added.key[-1] if len(added.key) else last)]
+            living = np.isin(held.columns.key, present)
+            held.records.drop(held.columns.key[~living])
+            if int(living.sum()) + len(added.key) != len(present):
+                # Another writer came between these reads, or rows came back: begin anew.
+                return self._read(scope, version)
+        if living.all():
             read = partial(self._read_vectors, scope, added, after_key=last)
             return self._extend(scope, held, added, version, read)
-        present = self.store.keys(And((scope, CURRENT)))
-        living = np.isin(held.columns.key, present)
-        held.records.drop(held.columns.key[~living])
-        if int(living.sum()) + len(added.key) != len(present):
-            # Another writer came between these reads, or rows came back: begin anew.
-            return self._read(scope, version)
         columns = join_columns(select_rows(held.columns, living), added)
         return self._assemble(scope, held.records, _build(version, columns))
 

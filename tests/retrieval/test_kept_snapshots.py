@@ -112,6 +112,13 @@ def test_a_purge_leaves_nothing_of_it_and_what_is_kept_later_is_without_it(store
     assert np.load(kept / "columns.key.npy").shape == (len(TEXTS) - 1,)
 
 
+def test_a_repair_leaves_nothing_of_it_since_it_may_be_damaged(store_path):
+    fill(store_path)
+    with open_store(store_path) as memory:
+        memory.repair()
+        assert not (store_path / FOLDER).exists()
+
+
 def test_of_another_table_in_the_same_place_nothing_is_taken(store_path, tmp_path, monkeypatch):
     fill(store_path)
     other = tmp_path / "other"

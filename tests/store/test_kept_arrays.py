@@ -81,6 +81,10 @@ def test_where_the_commit_is_gone_the_set_is_not_proven(kept, directory):
     assert not kept.read("mara", newest=3).is_proven
 
 
+def replace_in(path, old, new):
+    path.write_bytes(path.read_bytes().replace(old, new))
+
+
 @pytest.mark.parametrize(
     "harm",
     [
@@ -88,6 +92,9 @@ def test_where_the_commit_is_gone_the_set_is_not_proven(kept, directory):
         lambda folder: (folder / "facts.json").write_text("{}"),
         lambda folder: (folder / "keys.npy").write_bytes(b"no array"),
         lambda folder: os.truncate(folder / "keys.npy", 130),
+        lambda folder: os.truncate(folder / "keys.npy", 0),
+        lambda folder: replace_in(folder / "keys.npy", b"), }", b"(((("),
+        lambda folder: (folder / "keys.npy").write_bytes(b"PK\3\4"),
         lambda folder: (folder / "keys.npy").unlink(),
     ],
 )

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ _MOST_SETS = 16
 _PART, _PART_SECONDS = ".part", 3600.0
 """How what is being written is called, and after how long nobody writes it any more."""
 _GONE = ".gone"
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, SyntaxError, TokenError, OverflowError)
+"""What reading raises of JSON or an array's header that is not what was written."""
 _log = logging.getLogger("ekphory")
 
 Array = NDArray[Any]
@@ -81,7 +84,7 @@ class KeptArrays:
                 found = self._read_set(folder, version, subject)
             except FileNotFoundError:
                 continue  # another process has replaced it just now
-            except (OSError, ValueError, KeyError, TypeError) as error:
+            except _DAMAGED as error:
                 _log.warning("%s: cannot be read (%s), and is made anew", folder, error)
                 continue
             if found is not None:
@@ -93,7 +96,7 @@ class KeptArrays:
     def _read_set(self, folder: Path, version: int, subject: str) -> ArraySet | None:
         facts = json.loads((folder / _FACTS).read_text("utf-8"))
         arrays = {
-            path.stem: np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+            path.stem: np.asarray(np.lib.format.open_memmap(path, mode="r"))
             for path in folder.glob("*.npy")
         }
         commit = self._digest_of_commit(version)

@@ -168,8 +168,7 @@ class LanceStore:
     def purge(self) -> None:
         """Rewrite the whole table without its deleted rows, and drop all older versions."""
         self.version()
-        if not lance_table.is_remote(self._uri):
-            KeptArrays(Path(self._uri), table=TABLE_FOLDER).clear()
+        self._drop_kept_arrays()
         self._rewrite(self.identity)
         living = lance_rows.integers(self._rows(_FIRST_WINDOW, ["key"])["key"], missing=0)
         known = list(list_vectors_beside(self._uri))
@@ -388,6 +387,7 @@ class LanceStore:
     def repair(self) -> None:
         """Do all upkeep now."""
         self.version()
+        self._drop_kept_arrays()
         has_checksums = lance_rows.CHECKSUM in self._table.schema.names
         if not has_checksums or self._table.count_rows(f"{lance_rows.CHECKSUM} IS NULL"):
             self._rewrite(self.identity)
@@ -551,6 +551,10 @@ class LanceStore:
         self._schema = lance_rows.table_schema(identity)
         self._scan_columns = lance_rows.scan_columns(identity)
         self._takes = lance_rows.LanceTakes(self._take_known, identity)
+
+    def _drop_kept_arrays(self) -> None:
+        if not lance_table.is_remote(self._uri):
+            KeptArrays(Path(self._uri), table=TABLE_FOLDER).clear()
 
     def _note_rearranged(self) -> None:
         if self._note is not None:

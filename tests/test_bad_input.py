@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 
 import lancedb
@@ -209,6 +210,20 @@ class TestFullDisk:
             (target / "ballast").unlink()
             assert memory.add("there is space again").added == 1
             assert memory.count() == before + 1
+
+    @pytest.mark.slow
+    def test_what_frees_space_needs_none(self, mounted):
+        target = mounted("size=2m")
+        with Memory(target / "store", embedder=HashEmbedder()) as memory:
+            memory.add_many(rows(0, 10))
+            memory.reembed(HashEmbedder(dimension=16))
+            (target / "store" / ".ekphory.reembed.lock").unlink()
+            with suppress(OSError), (target / "ballast").open("wb", buffering=0) as ballast:
+                while ballast.write(bytes(4096)):
+                    pass
+            with pytest.raises(StoreError, match=r"No space left.*(Check|Free)"):
+                memory.reembed(HashEmbedder(dimension=64))
+            assert memory.drop_previous_vectors().previous is None
 
 
 def rows(batch, count):

@@ -276,8 +276,10 @@ class DirectoryLock:
         try:
             self._wait_for(lock_file, LOCK_SECONDS if seconds is None else seconds)
             try:
-                os.lseek(lock_file, _PROCESS_AT, os.SEEK_SET)
-                os.write(lock_file, f"{os.getpid():{_PROCESS_DIGITS}d}".encode())
+                # On a full disk the lock holds all the same, and what frees space needs it.
+                with suppress(OSError):
+                    os.lseek(lock_file, _PROCESS_AT, os.SEEK_SET)
+                    os.write(lock_file, f"{os.getpid():{_PROCESS_DIGITS}d}".encode())
                 yield
             finally:
                 # Closing alone would leave it with a child that was forked meanwhile.

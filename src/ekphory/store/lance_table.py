@@ -470,8 +470,8 @@ class StateNote:
     def _emptied(self, witness: Path) -> StoreError:
         return StoreError(
             f"{self._table / '_versions'}: holds no version of the table, though {witness} shows "
-            "that the store held memories. Restore a backup with `ekphory restore`; to begin "
-            f"anew, remove {self._table} and {self._path}."
+            "that the store held memories. Restore a backup with `ekphory restore`, or begin anew "
+            "in another folder: what was derived of the former memories is still in this one."
         )
 
     def _lost(self, noted: int, newest: int) -> StoreError:

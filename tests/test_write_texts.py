@@ -3,13 +3,15 @@
 import itertools
 import json
 
+import numpy as np
 import pytest
 from tests.models.tiny_components import write_tiny_onnx_embedder
 
-from ekphory.errors import InvalidInput
+from ekphory.errors import InvalidInput, ModelError
 from ekphory.importers.text import read_jsonl
 from ekphory.memory import Memory
 from ekphory.models.agent_embedder import Embedder
+from ekphory.models.embedder import EmbedderIdentity
 from ekphory.prompting.recall_block import SECURITY_COMMENT
 from ekphory.testing import HashEmbedder
 from ekphory.types import to_plain_data
@@ -300,3 +302,40 @@ def test_a_new_text_for_a_model_without_heads_drops_what_another_predicted(memor
     assert memory.get("2").predicted == frozenset()
     changed = memory.update("1", text="b")
     assert (changed.importance, changed.predicted) == (0.5, frozenset())
+
+
+# A model of one's own that does not give what it must.
+
+
+class Misbehaving(HashEmbedder):
+    """A later model that gives something else than a vector for each text."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.identity = EmbedderIdentity("misbehaving", "1", 32)
+        self._change = change
+
+    def encode(self, texts):
+        return self._change(super().encode(texts))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda given: given[:-1], r"vectors of shape \(1, 32\), not \(2, 32\)"),
+        (lambda given: np.concatenate([given, given]), r"of shape \(4, 32\), not \(2, 32\)"),
+        (lambda given: given[:, :-1], r"of shape \(2, 31\), not \(2, 32\)"),
+        (lambda given: given * np.nan, "numbers that are not finite"),
+    ],
+)
+def test_vectors_that_a_model_must_not_give_are_refused_and_nothing_is_written(
+    memory, store_path, change, message
+):
+    memory.add_many([{"text": "tea"}, {"text": "coffee"}])
+    with pytest.raises(ModelError, match=message):
+        memory.reembed(Misbehaving(change))
+    assert memory.health().embedder == "hash-embedder@1 (32-d)"
+    with Memory(store_path / "new", embedder=Misbehaving(change)) as other:
+        with pytest.raises(ModelError, match=message):
+            other.add_many([{"text": "tea"}, {"text": "coffee"}])
+        assert other.count() == 0

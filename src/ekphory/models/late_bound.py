@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ekphory import legacy
 from ekphory.errors import InvalidInput, MissingExtra, ModelError
-from ekphory.models.embedder import EmbeddingModel, FloatMatrix
+from ekphory.models.embedder import EmbeddingModel, FloatMatrix, check_finite
 from ekphory.types import MEMORY_TYPES, MemoryType
 
 # What a stored content vector scores for its age of this moment.
@@ -382,10 +382,23 @@ def find_late_bound(model: EmbeddingModel) -> LateBoundParts | None:
 
 
 def read_passages(model: EmbeddingModel, texts: Sequence[str]) -> PassageReading:
-    """Read passages with any model; one without heads gives their vectors alone."""
+    """Read passages with any model; one without heads gives their vectors alone.
+
+    Raises:
+        ModelError: It did not give one vector of its dimension, of finite numbers, for each.
+    """
     if isinstance(model, PassageReader):
-        return model.read(texts)
-    return PassageReading(model.encode(texts))
+        reading = model.read(texts)
+    else:
+        reading = PassageReading(model.encode(texts))
+    given, wanted = np.shape(reading.content), (len(texts), model.identity.dimension)
+    if len(texts) and given != wanted:
+        raise ModelError(
+            f"{model.identity}: the model gave vectors of shape {given}, not {wanted}. It must "
+            "give one of the dimension of its identity for each text."
+        )
+    check_finite(reading.content, model=str(model.identity))
+    return reading
 
 
 def predict_types(logits: FloatMatrix) -> list[MemoryType]:

@@ -316,6 +316,12 @@ def test_a_timeline_tells_the_states_of_a_topic_in_order(moved):
     assert [state.memory.id for state in moved.timeline("Mara lives", k=1, now=NOW)] == ["bonn"]
 
 
+def test_a_timeline_of_what_never_changed_tells_of_no_other_topic(moved):
+    moved.supersede("rome", by="oslo")
+    moved.add("The kitchen light needs an E14 bulb", id="bulb", at="2025-11-02T10:00:00Z")
+    assert [state.memory.id for state in moved.timeline("the kitchen light", now=NOW)] == ["bulb"]
+
+
 def test_a_timeline_tells_what_a_memory_said_before_it_was_updated(memory):
     memory.add("Mara lives in Rome", id="home", at="2024-01-05T10:00:00Z")
     memory.update("home", importance=0.9)

@@ -634,6 +634,9 @@ class Memory:
     ) -> tuple[revise.State, ...]:
         """Return the states of a topic in the order in which they held.
 
+        The topic is that of the first hit which has several states and is half as likely as the
+        best hit, or more.
+
         Args:
             topic: Words that name it, as for `search`.
             k: Most states, the newest ones.
@@ -647,7 +650,7 @@ class Memory:
             raise InvalidInput("topic", topic, "names nothing", "Give words such as 'where I live'")
         moment = now_utc() if now is None else to_utc(now, field="now")
         found = self.search(topic, now=moment, superseded="ignore")
-        ids = [hit.id for hit in found]
+        ids = [hit.id for hit in found if hit.score >= found[0].score / 2]
         return revise.timeline(self._engine, self.scope, ids, k=k, now=moment)
 
     @_verb

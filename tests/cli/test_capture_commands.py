@@ -134,6 +134,12 @@ def test_a_configuration_that_cannot_be_read_hides_no_other_tool(ekphory, tmp_pa
     assert "cannot be read" in shown
 
 
+def test_the_status_of_hooks_that_never_ran_says_so(ekphory):
+    shown = ekphory.run("hook", "status").stdout
+    assert "What they did last" not in shown
+    assert shown.endswith("\nNo hook ran yet.\n")
+
+
 def test_a_hook_recalls_for_a_prompt(ekphory, tmp_path):
     folder = tmp_path / "app"
     folder.mkdir()

@@ -80,7 +80,12 @@ def test_decisions_that_act_are_listed_with_their_ids(moved):
     (found,) = moved.json("revisions")["revisions"]
     assert (found["older"], found["newer"], found["state"]) == ("rome", "bonn", "active")
     shown = moved.run("revisions").stdout
-    assert "bonn replaces rome" in shown
+    lines = [line.strip() for line in shown.splitlines()[:3]]
+    assert lines == [
+        "1.00 replaces",
+        "older rome: Mara lives in Rome",
+        "newer bonn: Mara lives in Bonn",
+    ]
     assert f"{found['id']} · active · by caller · batch {found['batch']}" in shown
 
 

@@ -100,7 +100,7 @@ def test_explain_draws_the_stages_and_the_raw_scores(kitchen):
     assert re.match(r"\s+3\s+search pools\s+0 → 3\s+\d+\.\d\s+ran\s+dense found 3", stage)
     header = next(line for line in lines if line.strip().startswith("#   cosine"))
     names = "# cosine bm25 lexical lexical_bound fused probability boost boost_importance boost_age"
-    assert header.split() == [*names.split(), "id"]
+    assert header.split() == names.split()
 
 
 def test_explain_numbers_the_stages_once_each_in_the_order_in_which_they_ran(kitchen):

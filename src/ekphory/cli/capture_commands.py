@@ -270,7 +270,7 @@ def show_hooks(
     for event in events:
         what = event.failure or event.did
         done.add_row(event.at, event.host, event.event, f"{event.milliseconds:.0f}", what)
-    result_console().print(done)
+    result_console().print(done if events else "No hook ran yet.")
     if paused:
         message_console().print(f"Paused until {paused:%Y-%m-%d %H:%M} UTC.")
     if failures:

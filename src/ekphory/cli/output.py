@@ -161,10 +161,10 @@ def make_revision_table(revisions: Sequence[Revision], texts: Mapping[str, str])
     """Show decisions: how sure each is, what the newer memory does, and both texts."""
     table = Table.grid(word_column(style="green"), Column(overflow="fold"), padding=(0, 1))
     for each in revisions:
-        body = Text(f"{each.newer} {each.kind} {each.older}", style="bold")
-        for name in (each.older, each.newer):
+        body = Text(each.kind, style="bold")
+        for place, name in (("older", each.older), ("newer", each.newer)):
             text = make_printable(texts.get(name, "(has expired)"))
-            body.append(f"\n{name}: {text}", style="not bold")
+            body.append(f"\n{place} {name}: {text}", style="not bold")
         told = f"\n{each.id} · {each.state} · by {each.decided_by} · batch {each.batch}"
         body.append(told, style="dim not bold")
         table.add_row(f"{each.probability:.2f}", body)
@@ -272,11 +272,10 @@ def make_stage_table(trace: Trace) -> Table:
 def make_score_table(hits: Sequence[Hit]) -> Table:
     """Draw the raw scores of every hit, a column for each that any of them has."""
     names = list(dict.fromkeys(name for hit in hits for name in hit.scores))
-    columns = [*map(number_column, ("#", *names)), Column("id", overflow="fold")]
-    table = make_table("scores", *columns)
+    table = make_table("scores", *map(number_column, ("#", *names)))
     for rank, hit in enumerate(hits, start=1):
         values = (f"{hit.scores[name]:.3f}" if name in hit.scores else "–" for name in names)
-        table.add_row(str(rank), *values, Text(make_printable(hit.id)))
+        table.add_row(str(rank), *values)
     return table
 
 

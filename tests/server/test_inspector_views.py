@@ -456,6 +456,7 @@ def test_a_conflict_is_confirmed(inspector, demo, add_conflict):
     add_conflict(older="The pool opens at six", newer="The pool opens at seven")
     view = inspector.open("changes")
     waiting = view.get_by_role("list", name="To look at").locator(".change")
+    waiting.get_by_text("Perhaps the newer one replaces the older one").wait_for()
     waiting.get_by_role("button", name="The newer one holds").click()
     waiting.get_by_text("Decided: the newer one holds.").wait_for()
     with demo.service.memory(DEMO) as memory:

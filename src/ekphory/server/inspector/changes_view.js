@@ -49,11 +49,13 @@ function part(title, revisions, lead) {
 
 function card(revision) {
   const made = el("li", { class: "memory change", "data-id": revision.id });
-  const actions = revision.state === "conflict"
+  const meaning = MEANS[revision.kind], unsure = revision.state === "conflict";
+  const told = unsure ? `Perhaps ${meaning[0].toLowerCase()}${meaning.slice(1)}` : meaning;
+  const actions = unsure
     ? [button("The newer one holds", () => decide(made, revision)), button("Both hold", () => undo(made, revision, "Set aside: both hold."))]
     : [button("Undo", () => undo(made, revision, "Taken back: both hold."))];
   made.append(
-    el("p", { class: "change-meaning" }, el("strong", {}, MEANS[revision.kind]),
+    el("p", { class: "change-meaning" }, el("strong", {}, told),
       ` · ${percent(revision.probability)} sure, decided by ${revision.decided_by} on ${moment(revision.decided_at)}`),
     side("Older", revision.older),
     side("Newer", revision.newer),

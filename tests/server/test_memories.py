@@ -120,6 +120,18 @@ def test_an_error_has_memmachines_shape(server, project):
     }
 
 
+def test_a_body_that_is_no_json_is_refused_with_the_place_of_the_fault(server):
+    answered = server.client.post(
+        "/api/v2/memories/search",
+        content='{"query": tea}',
+        headers={"Content-Type": "application/json"},
+    )
+    assert answered.status_code == 422
+    assert answered.json()["detail"]["message"] == (
+        "Invalid request payload: the body is no JSON: Expecting value, at character 10"
+    )
+
+
 @pytest.mark.one_store
 def test_several_faults_of_a_payload_are_listed(server, project):
     status, message = server.refusal("/memories/search", {"top_k": 0, "org_id": "a\nb"})

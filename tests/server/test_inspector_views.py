@@ -120,6 +120,8 @@ def test_the_block_for_the_prompt_is_what_a_model_gets(inspector, demo):
     assert block.splitlines()[0] == given.splitlines()[0]
     assert "hazelnut" in block
     assert search.locator(".hit").first.is_hidden()
+    left_out = search.locator(".prompt p.hint").inner_text()
+    assert re.fullmatch(r"Left out: hits \d+(, \d+)+: too unlikely\.", left_out)
 
 
 def test_reload_and_back_keep_question_preset_and_project(inspector):

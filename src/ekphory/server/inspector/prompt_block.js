@@ -6,7 +6,7 @@ import { count, counted } from "./format.js";
 const REASONS = {
   injection: "tries to steer a model",
   overlap: "said already",
-  unlikely: "has no confidence",
+  unlikely: "too unlikely",
   budget: "did not fit",
 };
 
@@ -21,7 +21,10 @@ export function promptBlock(prompt) {
       copied.value = "The browser does not allow it here: select the text and copy it.";
     }
   };
-  const left = prompt.left_out.map(({ place, reason }) => `hit ${place}: ${REASONS[reason] ?? reason}`);
+  const left = Object.entries(REASONS).map(([reason, meaning]) => {
+    const places = prompt.left_out.filter((each) => each.reason === reason).map((each) => each.place);
+    return places.length && `${places.length > 1 ? "hits" : "hit"} ${places.join(", ")}: ${meaning}`;
+  }).filter(Boolean);
   return el("div", { class: "prompt" },
     el("div", { class: "toolbar" },
       el("span", {}, `About ${counted(prompt.used_tokens, "token", "tokens")} of ${count(prompt.max_tokens)}`),

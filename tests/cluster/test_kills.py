@@ -122,13 +122,13 @@ def failing_storage(start_child, monkeypatch):
 
 
 class Nodes:
-    """Three Ray nodes of this machine; the replicas run on two of them."""
+    """Ray nodes of this machine, by default three; the replicas run on all but the head."""
 
-    def __init__(self, port, folder):
+    def __init__(self, port, folder, *, others=NODES):
         self.address, self._folder = f"127.0.0.1:{port}", folder
         self._numbers = count()
         self._head = self._start("--head", "--port", str(port), "--num-cpus", "0")
-        self._others = [self._add() for _ in range(NODES)]
+        self._others = [self._add() for _ in range(others)]
 
     def _add(self):
         return self._start("--address", self.address, "--num-cpus", "2")
@@ -262,11 +262,31 @@ def test_nothing_acknowledged_is_lost_whatever_dies_or_pauses(failing_storage, n
 OWN = """
 from ekphory.cluster.ray_session import running_ray
 with running_ray(cpus=1) as ray:
-    print(ray.cluster_resources()["CPU"])
+    print(ray.cluster_resources()["CPU"], ray.util.get_node_ip_address())
 """
 
 
-def test_a_ray_of_its_own_is_started_beside_one_that_runs(nodes, monkeypatch):
+def start_own():
+    return subprocess.run([sys.executable, "-c", OWN], capture_output=True, text=True, check=False)
+
+
+def test_a_ray_of_its_own_is_started_on_the_loopback_address_beside_one_that_runs(
+    nodes, monkeypatch
+):
     monkeypatch.delenv("RAY_ADDRESS")
-    told = subprocess.run([sys.executable, "-c", OWN], capture_output=True, text=True, check=False)
-    assert (told.returncode, told.stdout) == (0, "1.0\n"), told.stderr
+    told = start_own()
+    assert (told.returncode, told.stdout) == (0, "1.0 127.0.0.1\n"), told.stderr
+
+
+def test_a_cluster_that_was_started_without_authentication_is_not_joined(monkeypatch, tmp_path):
+    pytest.importorskip("ray", reason=NEEDED)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    nodes = Nodes(free_port(), tmp_path, others=0)
+    monkeypatch.setenv("RAY_ADDRESS", nodes.address)
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
+    try:
+        told = start_own()
+    finally:
+        nodes.end()
+    assert "lets in whoever can reach it" in told.stderr

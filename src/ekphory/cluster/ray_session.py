@@ -14,6 +14,8 @@ from ekphory.errors import InvalidInput, MissingExtra, StoreError
 
 _OBJECT_BYTES = 256 * 2**20
 """Memory that a Ray of this machine shares among its processes."""
+_ANSWER_SECONDS = 5.0
+"""So long a cluster that is joined may take to answer."""
 
 
 @contextmanager
@@ -45,7 +47,6 @@ def running_ray(*, cpus: int | None) -> Iterator[Any]:
             "num_cpus": cpus,
             "object_store_memory": _OBJECT_BYTES,
             "include_dashboard": False,
-            "_node_ip_address": "127.0.0.1",
         }
     )
     try:
@@ -55,6 +56,9 @@ def running_ray(*, cpus: int | None) -> Iterator[Any]:
         remedy = "Check RAY_ADDRESS" if address else "End what keeps this machine busy"
         raise StoreError(f"Ray did not start ({error}). {remedy}, and run it again.") from error
     try:
+        # Whatever is set here, the cluster may have been started without authentication.
+        if address and _lets_everybody_in(ray.get_runtime_context().gcs_address):
+            raise _make_open_error(address)
         yield ray
     finally:
         ray.shutdown()
@@ -65,8 +69,28 @@ def _prepare_environment(address: str | None) -> None:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     if address:
         if os.environ.get("RAY_AUTH_MODE") != "token":
-            remedy = "Start it with RAY_AUTH_MODE=token, and set that and RAY_AUTH_TOKEN here too"
-            raise InvalidInput("RAY_ADDRESS", address, "lets in whoever can reach it", remedy)
+            raise _make_open_error(address)
         return
+    # Otherwise Ray listens on all addresses of the machine, whichever one it is told.
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     os.environ["RAY_AUTH_MODE"] = "token"
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+
+def _make_open_error(address: str) -> InvalidInput:
+    remedy = "Start it with RAY_AUTH_MODE=token, and set that and RAY_AUTH_TOKEN here too"
+    return InvalidInput("RAY_ADDRESS", address, "lets in whoever can reach it", remedy)
+
+
+def _lets_everybody_in(address: str) -> bool:
+    """Return whether the head of a cluster answers without a token."""
+    grpc = importlib.import_module("grpc")
+    messages = importlib.import_module("ray.core.generated.gcs_service_pb2")
+    services = importlib.import_module("ray.core.generated.gcs_service_pb2_grpc")
+    with grpc.insecure_channel(address) as channel:
+        head = services.NodeInfoGcsServiceStub(channel)
+        try:
+            head.CheckAlive(messages.CheckAliveRequest(), timeout=_ANSWER_SECONDS)
+        except grpc.RpcError:
+            return False
+    return True

@@ -16,7 +16,7 @@ from tests.models.embedding_service import running_embeddings
 
 from ekphory.cluster.bulk import check_records, find_files, load_chosen_embedder, read_chunks
 from ekphory.cluster.objects import LOCAL
-from ekphory.cluster.shards import open_memory
+from ekphory.cluster.shards import make_shards, open_memory
 from ekphory.errors import InvalidInput
 from ekphory.models.loading import load_embedder
 from ekphory.scope import Scope
@@ -103,6 +103,17 @@ def test_an_import_that_was_killed_goes_on_and_doubles_nothing(tmp_path, close_a
     assert read_all(store, close_at_end) == sorted(f"m{n}" for n in range(3_000))
 
 
+@pytest.mark.timeout(2 * STARTS)
+def test_an_import_that_cannot_write_says_why(tmp_path):
+    pytest.importorskip("ray", reason=NEEDED)
+    source, store = write_lines(tmp_path / "in" / "one.jsonl", said(1)), tmp_path / "cluster"
+    make_shards(str(store), load_embedder(None), count=1).lease(0).seal()
+    run = subprocess.run(command(source, store), capture_output=True, text=True, check=False)
+    report = json.loads(run.stdout)
+    assert "Traceback" not in run.stderr
+    assert "the import stopped (leases/shard-00000: its memories were moved" in str(report["error"])
+
+
 def wait_for_some(store, started):
     """Wait until a write of the import is durable."""
     embedder = load_embedder(None)
@@ -135,6 +146,19 @@ def test_a_row_of_parquet_is_read_as_the_line_that_it_is(tmp_path):
     assert dict(draft.record.metadata) == {"a": 1}
 
 
+@pytest.mark.parametrize(
+    ("kept", "found"), [(slice(0), "after row 0"), (slice(-200, None), "after row 0")]
+)
+def test_a_file_of_parquet_that_is_damaged_is_refused_by_its_name(tmp_path, kept, found):
+    pytest.importorskip("obstore", reason=NEEDED)
+    path = tmp_path / "one.parquet"
+    pq.write_table(pa.Table.from_pylist(said(40)), path)
+    path.write_bytes(path.read_bytes()[kept])
+    ((refused,),) = read_chunks(*find_parts(path))
+    assert (refused.place, refused.field) == ("one.parquet", "file")
+    assert f"cannot be read as Parquet {found}" in refused.message
+
+
 def find_parts(path):
     folder, (name,) = find_files(str(path))
     return folder, name
@@ -158,10 +182,16 @@ def test_a_folder_is_read_with_all_folders_in_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "problem"), [("nowhere", "is not there"), ("empty", "holds nothing to import")]
+    ("name", "problem"),
+    [
+        ("nowhere", "is not there"),
+        ("empty", "holds nothing to import"),
+        ("list.json", "holds nothing to import"),
+    ],
 )
 def test_a_place_without_files_is_refused(tmp_path, name, problem):
     pytest.importorskip("obstore", reason=NEEDED)
     (tmp_path / "empty").mkdir()
+    (tmp_path / "list.json").write_text("[]")
     with pytest.raises(InvalidInput, match=problem):
         find_files(str(tmp_path / name))

@@ -23,6 +23,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+import pyarrow as pa
+
 from ekphory import transfer, write
 from ekphory.cluster.objects import LOCAL, Objects, find_root
 from ekphory.cluster.ray_session import running_ray
@@ -99,7 +101,8 @@ def find_files(uri: str) -> tuple[str, list[str]]:
     if root.endswith(known) and not (is_local and Path(place).is_dir()):
         folder, _, name = root.rpartition("/")
         return folder, [name]
-    names = [name for name in Objects(root).names() if name.endswith(known)]
+    is_file = is_local and Path(place).is_file()
+    names = [] if is_file else [n for n in Objects(root).names() if n.endswith(known)]
     if not names:
         remedy = f"Give files whose names end in {', '.join(known)}"
         raise InvalidInput("path", uri, "holds nothing to import", remedy)
@@ -117,10 +120,14 @@ def read_chunks(folder: str, name: str) -> Iterator[list[Line]]:
 def _read_rows(stream: IO[bytes], name: str) -> Iterator[Line]:
     parquet = importlib.import_module("pyarrow.parquet")
     number = 0
-    for batch in parquet.ParquetFile(stream).iter_batches(CHUNK):
-        for row in batch.to_pylist():
-            number += 1
-            yield f"{name}:{number}", json.dumps(_drop_missing(row), default=_to_text).encode()
+    try:
+        for batch in parquet.ParquetFile(stream).iter_batches(CHUNK):
+            for row in batch.to_pylist():
+                number += 1
+                yield f"{name}:{number}", json.dumps(_drop_missing(row), default=_to_text).encode()
+    except (pa.ArrowException, OSError) as error:
+        message = f"cannot be read as Parquet after row {number} ({error}). Write it anew."
+        yield Unreadable(name, "file", message)
 
 
 def _drop_missing(value: object) -> object:
@@ -359,7 +366,9 @@ def _import_on_ray(
                 _count(outcome, tally)
                 yield
         except ray.exceptions.RayError as error:
-            cause = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+            # Of what a task raised; else of Ray itself.
+            found = getattr(error, "cause", None) or error
+            cause = (str(found).strip().splitlines() or [type(found).__name__])[0]
             raise StoreError(
                 f"{uri}: the import stopped ({cause}). Run it again: what is there is skipped."
             ) from error
@@ -380,10 +389,11 @@ def _outcomes(
     data = importlib.import_module("ray.data")
     context = data.DataContext.get_current()
     context.enable_progress_bars = False
+    context.raise_original_map_exception = True
     # A chunk goes on as soon as it is read, and counts as soon as it is done.
     context.target_min_block_size = 1
     context.target_max_block_size = 1
-    logging.getLogger("ray.data").setLevel("ERROR")
+    logging.getLogger("ray.data").setLevel("CRITICAL")  # what fails is raised too
     cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
     options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
     actor = ray.remote(**options, max_concurrency=_WRITTEN_AT_ONCE)(ShardWriter)

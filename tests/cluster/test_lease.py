@@ -1,6 +1,8 @@
 """One writer a shard: whoever held the lease before writes nothing any more."""
 
+import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 
@@ -152,16 +154,49 @@ def test_a_lease_that_was_given_back_is_taken_at_once(shards):
 
 
 def test_a_holder_that_writes_again_and_again_keeps_others_waiting(shards):
-    holder = ShardLease(Objects(shards.root), "leases/x", seconds=30)
-    with holder.held():
-        pass
-    waiting = ShardLease(Objects(shards.root), "leases/x", seconds=SHORT)
-    with pytest.raises(StoreLocked, match="has been writing for over 1 seconds"), waiting.held():
-        pass
+    holder = ShardLease(Objects(shards.root), "leases/x", seconds=3)
+    waiting = ShardLease(Objects(shards.root), "leases/x", seconds=3)
+    is_refused = threading.Event()
+
+    def write_again_and_again():
+        while not is_refused.wait(0.1):
+            with holder.held():
+                pass
+
+    with ThreadPoolExecutor(1) as thread:
+        writes = thread.submit(write_again_and_again)
+        while not holder.is_sole():
+            time.sleep(0.01)
+        with (
+            pytest.raises(StoreLocked, match="has been writing for over 6 seconds"),
+            waiting.held(),
+        ):
+            pass
+        is_refused.set()
+        writes.result()
 
 
-def test_a_lease_that_is_damaged_is_told_and_not_taken(shards):
-    Objects(shards.root).put("leases/x/000000000001", b"nonsense")
+def put_lease(shards, content):
+    Objects(shards.root).put("leases/x/000000000001", content.encode())
+
+
+def test_a_lease_that_nobody_renews_is_taken_whatever_the_clock_of_its_holder_said(shards):
+    put_lease(shards, json.dumps({"holder": "ahead", "until": time.time() + 3600}))
+    lease = ShardLease(Objects(shards.root), "leases/x", seconds=SHORT)
+    with lease.held():
+        assert lease.events["lease_taken"] == 1
+
+
+def test_what_is_no_epoch_is_passed_over(shards):
+    Objects(shards.root).put("leases/x/.nfs000000000001", b"")
+    lease = ShardLease(Objects(shards.root), "leases/x")
+    with lease.held():
+        assert lease.events["lease_taken"] == 1
+
+
+@pytest.mark.parametrize("content", ["nonsense", "[]", '{"holder": "x", "until": "soon"}'])
+def test_a_lease_that_is_damaged_is_told_and_not_taken(shards, content):
+    put_lease(shards, content)
     lease = ShardLease(Objects(shards.root), "leases/x")
     told = "leases/x/000000000001: is not a lease"
     with pytest.raises(StoreError, match=told), lease.held():

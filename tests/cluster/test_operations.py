@@ -216,6 +216,12 @@ def test_a_store_that_is_served_is_not_moved(shards):
     assert reshard(shards.root, HashEmbedder(), count=2).shards == 2
 
 
+def test_a_store_of_which_it_cannot_be_read_who_serves_it_is_not_moved(shards):
+    Objects(shards.root).put("serving/0123", b"{}")
+    with pytest.raises(StoreError, match="serving/0123: is not a lease"):
+        reshard(shards.root, HashEmbedder(), count=2)
+
+
 def test_a_store_that_is_written_to_is_not_moved(shards, open_scope):
     open_scope(org="acme", project="p0").add("a moment ago")
     with pytest.raises(StoreLocked, match="is writing"):

@@ -6,7 +6,7 @@ import pytest
 from tests.cluster.conftest import BUCKET
 
 from ekphory.cluster.objects import Objects, find_root
-from ekphory.cluster.shards import find_shard, make_shards, open_memory, open_shards
+from ekphory.cluster.shards import MANIFEST, find_shard, make_shards, open_memory, open_shards
 from ekphory.errors import EmbedderMismatch, InvalidInput, StoreError
 from ekphory.memory import Memory
 from ekphory.scope import Scope
@@ -175,6 +175,29 @@ def test_another_number_of_shards_is_refused(shards):
 def test_another_embedder_is_refused(shards):
     with pytest.raises(EmbedderMismatch, match="its vectors were made by"):
         open_shards(shards.root, HashEmbedder(dimension=16))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"shards": 0},
+        {"shards": 10**9},
+        {"embedder": ["a"]},
+        {"planned": {"shards": 2, "embedder": ["hash-embedder", "1", 32]}, "versions": [1]},
+        {"planned": {"shards": 0, "embedder": ["hash-embedder", "1", 32]}, "versions": [1, 1, 1]},
+    ],
+)
+def test_a_manifest_that_is_damaged_is_told_by_its_name(shards, changed):
+    objects = Objects(shards.root)
+    written = json.loads(objects.get(MANIFEST))
+    objects.put(MANIFEST, json.dumps(written | changed).encode())
+    with pytest.raises(StoreError, match=f"{MANIFEST}: is damaged"):
+        open_shards(shards.root, HashEmbedder())
+
+
+def test_what_is_no_state_of_the_manifest_is_passed_over(shards):
+    Objects(shards.root).put("manifests/.nfs000000000001", b"")
+    assert open_shards(shards.root, HashEmbedder()) == shards
 
 
 def test_the_root_of_shards_opens_as_no_store_of_its_own(shards):

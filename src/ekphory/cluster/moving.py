@@ -293,8 +293,8 @@ class _Move:
         with tempfile.TemporaryDirectory(prefix="ekphory-catalogs-") as folder:
             for shard in range(self._plan.shards.count):
                 name = self._plan.shards.catalog(shard)
-                states = [each for each in self._objects.names(name) if each != str(LAST)]
-                content = self._objects.get(f"{name}/{max(states)}") if states else None
+                states = [each for each in self._objects.numbers(name) if each != LAST]
+                content = self._objects.get(f"{name}/{states[-1]:012}") if states else None
                 for row in read_catalog(content, Path(folder) / str(shard), name):
                     rows[self.target.find(row.org, row.project)].append(row)
             return {

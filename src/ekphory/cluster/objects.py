@@ -125,6 +125,13 @@ class Objects:
         """Return the names of the objects in a folder, without it, in order."""
         return sorted(self.sizes(folder))
 
+    def numbers(self, folder: str) -> list[int]:
+        """Return the numbers that name objects in a folder, in order.
+
+        What others have put there is passed over: a network file system hides deleted files.
+        """
+        return sorted(int(name) for name in self.names(folder) if name.isdecimal())
+
     def sizes(self, folder: str = "") -> dict[str, int]:
         """Return the length in bytes of each object in a folder, by its name there."""
         prefix = f"{folder}/" if folder else ""

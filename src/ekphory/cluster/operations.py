@@ -225,10 +225,10 @@ class _Copy:
         """Copy one shard, read the copy, and return how many memories it holds."""
         self._copy_folder(self._shards.name(shard))
         catalog = self._shards.catalog(shard)
-        for name in self._source.names(catalog)[-1:]:
-            content = self._source.get(f"{catalog}/{name}")
+        for state in self._source.numbers(catalog)[-1:]:
+            content = self._source.get(f"{catalog}/{state:012}")
             if content is not None:
-                self._target.put(f"{catalog}/{name}", content)
+                self._target.put(f"{catalog}/{state:012}", content)
         uri = f"{self._root}/{self._shards.name(shard)}"
         Ledger(uri).read()
         identity = StoreIdentity(SCHEMA_VERSION, TERMS_VERSION, self._shards.embedder)
@@ -390,7 +390,7 @@ def _forget_in_catalog(engine: Engine, shards: Shards, shard: int, *, org: str, 
         if len(kept) < len(rows):
             written = write_catalog(kept, Path(place) / "new")
             engine.writer.submit(lambda: catalog.publish(written)).result()
-            delete_states(objects, folder, but=objects.names(folder)[-1])
+            delete_states(objects, folder, but=f"{objects.numbers(folder)[-1]:012}")
 
 
 def _without(rows: Sequence[CatalogRow], *, org: str, user: str) -> Iterator[CatalogRow]:

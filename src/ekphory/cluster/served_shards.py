@@ -194,7 +194,7 @@ class ShardCatalog:
         self._objects.delete(self._name(number - _KEPT))
 
     def _find_newest(self) -> int:
-        return max((int(name) for name in self._objects.names(self._folder)), default=0)
+        return max(self._objects.numbers(self._folder), default=0)
 
     def _name(self, number: int) -> str:
         return f"{self._folder}/{number:012}"

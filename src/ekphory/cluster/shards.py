@@ -58,6 +58,21 @@ class _Lease:
     until: float
 
 
+def _read_lease(content: bytes, name: str) -> _Lease:
+    """Return what an object says.
+
+    Raises:
+        StoreError: It is damaged.
+    """
+    try:
+        read = json.loads(content)
+        return _Lease(str(read["holder"]), float(read["until"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(
+            f"{name}: is not a lease ({error}). Delete it once nobody writes."
+        ) from error
+
+
 class ShardLease:
     """The lease of one shard, for one writer; see `store.writer.FencedLock`."""
 
@@ -200,9 +215,15 @@ class ShardLease:
         return newest + 1
 
     def _wait_for(self, epoch: int, until: float) -> None:
+        seen, since = None, 0.0
         while True:
             lease = self._read(epoch)
             if lease is None or lease.holder == self._holder or lease.until <= time.time():
+                return
+            if lease != seen:
+                seen, since = lease, time.monotonic()
+            elif time.monotonic() - since > self._seconds:
+                # Its holder does not renew it: the clock that says until when is ahead of ours.
                 return
             if time.monotonic() > until:
                 raise StoreLocked(
@@ -218,18 +239,13 @@ class ShardLease:
         return max(self._epochs(), default=0)
 
     def _epochs(self) -> list[int]:
-        return [int(name) for name in self._objects.names(self._folder)]
+        return self._objects.numbers(self._folder)
 
     def _read(self, epoch: int) -> _Lease | None:
         content = self._objects.get(self._name(epoch))
         if content is None:
             return None
-        try:
-            return _Lease(**json.loads(content))
-        except (ValueError, TypeError) as error:
-            raise StoreError(
-                f"{self._name(epoch)}: is not a lease ({error}). Delete it once nobody writes."
-            ) from error
+        return _read_lease(content, self._name(epoch))
 
     def _put(self, epoch: int, *, until: float) -> None:
         self._objects.put(self._name(epoch), self._content(until))
@@ -426,7 +442,7 @@ def read_manifest(root: str, number: int | None = None) -> Manifest:
         raise absent
     objects = Objects(root)
     if number is None:
-        number = max(map(int, objects.names(_STATES)), default=0)
+        number = max(objects.numbers(_STATES), default=0)
     name = _state_name(number)
     content = objects.get(name)
     if content is None:
@@ -437,6 +453,8 @@ def read_manifest(root: str, number: int | None = None) -> Manifest:
             raise StoreError(f"{name_place(root)}: was made by a newer ekphory. Upgrade this one.")
         planned = _read_shards(root, read["planned"]) if "planned" in read else None
         versions = tuple(map(int, read.get("versions", ())))
+        if planned is not None and len(versions) != int(read["shards"]):
+            raise ValueError(f"versions of {len(versions)} shards")
         return Manifest(number, _read_shards(root, read), planned, versions)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
@@ -466,7 +484,9 @@ def _state_name(number: int) -> str:
 def _read_shards(root: str, read: Mapping[str, Any]) -> Shards:
     name, revision, dimension = read["embedder"]
     embedder = EmbedderIdentity(name, revision, int(dimension))
-    return Shards(root, int(read["shards"]), embedder, int(read.get("generation", 0)))
+    count = int(read["shards"])
+    check_count(count)
+    return Shards(root, count, embedder, int(read.get("generation", 0)))
 
 
 def _write_manifest(manifest: Manifest) -> bytes:
@@ -526,7 +546,7 @@ def check_unserved(root: str) -> None:
     objects = Objects(root)
     for name in objects.names(_SERVING):
         content = objects.get(f"{_SERVING}/{name}")
-        told = None if content is None else _Lease(**json.loads(content))
+        told = None if content is None else _read_lease(content, f"{_SERVING}/{name}")
         if told is not None and told.until > time.time():
             raise StoreLocked(
                 f"{name_place(root)}: {told.holder} serves it. End `ekphory cluster serve` there, "

@@ -1,6 +1,7 @@
 """`Memory("http://…")` where it cannot work: what is refused, and servers that fail."""
 
 import json
+import re
 from datetime import timedelta, timezone
 
 import pytest
@@ -86,6 +87,45 @@ def test_what_cannot_be_sent_says_why(wire, remote, ask, message):
     with pytest.raises(InvalidInput, match=message):
         ask(remote)
     assert wire.asked == []
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda memory: memory.add(5), "text=5: must be a string, not int"),
+        (lambda memory: memory.get(5), "id=5: an id is non-empty text"),
+        (lambda memory: memory.count(filter=5), "filter=5: must be a filter"),
+        (lambda memory: memory.search("x", agent_mode="yes"), "agent_mode='yes': must be true or"),
+        (lambda memory: memory.forget("x", purge="no"), "purge='no': must be true or false"),
+        (lambda memory: memory.add_many("abc"), "records='abc': must be a list of records"),
+        (lambda memory: memory.add_many(5), "records=5: must be a list of records"),
+        (lambda memory: memory.add_exported({}), "records={}: must be a list of records"),
+        (lambda memory: memory.capture(5), "messages=5: must be a list of messages"),
+        (lambda memory: memory.capture([], source=5), "source=5: must be a string"),
+        (lambda memory: memory.profile(user=5), "user=5: a scope field is text"),
+        (lambda memory: memory.revisions(of=5), "of=5: must be a list of ids"),
+        (lambda memory: memory.unsupersede(revision=["x"]), "revision=.*: there is none in this"),
+        (lambda memory: memory.settle("x"), "timeout='x': must be a number of seconds"),
+    ],
+)
+def test_a_server_refuses_what_cannot_be_used_in_the_words_of_a_store(served, ask, message):
+    store, server = served
+    with pytest.raises(InvalidInput, match=message) as refused:
+        ask(store)
+    with pytest.raises(type(refused.value), match=f"^{re.escape(str(refused.value))}$"):
+        ask(server)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A store, and a handle on a server of another one."""
+    folder = tmp_path_factory.mktemp("served")
+    with (
+        running_server(folder / "remote") as server,
+        Memory(folder / "store", embedder=HashEmbedder()) as store,
+        Memory(server.url) as remote,
+    ):
+        yield store, remote
 
 
 def test_the_command_line_takes_the_url_and_says_what_has_to_be_done_elsewhere(tmp_path):

@@ -79,9 +79,13 @@ def _verb(
 ) -> Callable[Concatenate[Memory, Arguments], Result]:
     """Let a method ask the server, where the handle is on one."""
     signature = inspect.signature(do)
+    flags = [name for name, each in signature.parameters.items() if each.annotation == "bool"]
 
     @functools.wraps(do)
     def call(self: Memory, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        for name in flags:
+            if not isinstance(value := kwargs.get(name, False), bool):
+                raise InvalidInput(name, value, "must be true or false", "Give True or False")
         if self._remote is None:
             return do(self, *args, **kwargs)
         _, *given = signature.bind(self, *args, **kwargs).arguments.items()
@@ -267,7 +271,7 @@ class Memory:
         Raises:
             InvalidInput: A message cannot be used; nothing was written.
         """
-        with TraceSpan("capture", messages=len(messages)) as span:
+        with TraceSpan("capture") as span:
             report = capturing.capture(
                 self._engine,
                 self.scope,
@@ -279,7 +283,7 @@ class Memory:
                 since=since,
                 chat=self._models.chat,
             )
-            span.note(kept=len(report.kept), redactions=report.redactions)
+            span.note(messages=len(messages), kept=len(report.kept), redactions=report.redactions)
         return report
 
     @_verb

@@ -23,7 +23,7 @@ from ekphory.retrieval.presets import PRESETS
 from ekphory.scope import Scope
 from ekphory.search import SearchResult
 from ekphory.transfer import ExportReport, fill_file
-from ekphory.types import Failure, WriteReport, find_zone, from_plain_data
+from ekphory.types import Failure, WriteReport, check_records, find_zone, from_plain_data
 
 VERBS_PATH = "/api/v1/memory/"
 """What comes before a verb in a server's paths."""
@@ -298,6 +298,7 @@ def _cut_batches(
     records: Iterable[Mapping[str, Any]], failed: list[Failure]
 ) -> Iterator[list[tuple[int, Any]]]:
     """Yield records with their places, as many as one request takes; add those it cannot take."""
+    check_records(records)
     batch: list[tuple[int, Any]] = []
     size = 0
     for place, record in enumerate(records):

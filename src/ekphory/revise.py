@@ -30,7 +30,7 @@ from ekphory.errors import InvalidInput, MemoryNotFound, ScopeError
 from ekphory.filters.tree import And, Comparison, Field, In
 from ekphory.history import get, history
 from ekphory.models.changes import StatementPair
-from ekphory.scope import OWNER_FIELDS, Scope, get_owner, owned_like
+from ekphory.scope import OWNER_FIELDS, Scope, check_name, get_owner, owned_like
 from ekphory.store.ledger import FOREVER, LedgerEntry, RevisionLinks
 from ekphory.store.protocol import CURRENT
 from ekphory.types import (
@@ -220,6 +220,10 @@ def unsupersede(engine: Engine, scope: Scope, *, revision: str | None, batch: st
     if (revision is None) == (batch is None):
         problem = "one of revision and batch must be given"
         raise InvalidInput("revision", revision, problem, "Name what to take back")
+    field, value = ("revision", revision) if batch is None else ("batch", batch)
+    absent = InvalidInput(field, value, "there is none in this scope", "See `revisions`")
+    if not isinstance(value, str):
+        raise absent
 
     def write() -> int:
         named = engine.ledger.read().entries.get(revision or "")
@@ -230,8 +234,7 @@ def unsupersede(engine: Engine, scope: Scope, *, revision: str | None, batch: st
             and (revision in (None, each.revision.id) or (named and _is_moved(named, each)))
         ]
         if not wanted:
-            field, value = ("revision", revision) if batch is None else ("batch", batch)
-            raise InvalidInput(field, value, "there is none in this scope", "See `revisions`")
+            raise absent
         acting = [each for each in wanted if each.revision.state != "undone"]
         undone = partial(replace, state="undone", decided_by=CALLER, decided_at=now_utc())
         changed = [replace(each, revision=undone(each.revision)) for each in acting]
@@ -267,7 +270,7 @@ def revisions(
     check_count("limit", limit)
     entries = [each for each in visible_entries(engine, scope) if each.revision.state != "undone"]
     if of is not None:
-        if isinstance(of, str):
+        if isinstance(of, str | Mapping) or not isinstance(of, Iterable):
             raise InvalidInput("of", of, "must be a list of ids", f"Give [{of!r}]")
         wanted = _check_known(engine, scope, of)
         entries = [each for each in entries if {each.revision.older, each.revision.newer} & wanted]
@@ -407,6 +410,8 @@ def profile(
 ) -> tuple[ProfileEntry, ...]:
     """Return the lasting facts and preferences that hold, the most important first."""
     check_count("k", k)
+    if user is not None:
+        check_name("user", user)
     snapshot = engine.snapshots.of(scope.predicate())
     columns, at = snapshot.columns, to_microseconds(now)
     alive = snapshot.alive(at)

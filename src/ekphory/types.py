@@ -361,6 +361,17 @@ def check_count(name: str, value: object, *, least: int = 1) -> None:
         raise InvalidInput(name, value, "is out of range", f"Give at least {least}")
 
 
+def check_records(records: object) -> None:
+    """Raise unless these are records, one after another.
+
+    Raises:
+        InvalidInput: It is one alone, or none at all.
+    """
+    if isinstance(records, str | bytes | Mapping) or not isinstance(records, Iterable):
+        remedy = "Give [{'text': '…'}]"
+        raise InvalidInput("records", records, "must be a list of records", remedy)
+
+
 def are_strings(given: object) -> bool:
     """Return whether something is a list, or another sequence, of strings, and none itself."""
     if isinstance(given, str) or not isinstance(given, Sequence):

@@ -40,6 +40,7 @@ from ekphory.types import (
     Predictable,
     Scalar,
     WriteReport,
+    check_records,
     encode_metadata,
     is_storable,
     now_utc,
@@ -630,6 +631,7 @@ def read_records(
     failed: list[Failure],
 ) -> Iterator[Item]:
     """Yield what `read` makes of each record; add those that it refuses to `failed`."""
+    check_records(records)
     for index, given in enumerate(records):
         try:
             item = read(given)

@@ -19,7 +19,7 @@ from ekphory.capture.secrets import (
 from ekphory.capture.transcript import GivenMessage
 from ekphory.errors import InvalidInput
 from ekphory.models import captures
-from ekphory.types import is_storable
+from ekphory.types import check_records, is_storable
 
 _SHORTEST_REPEATED, _FEW_DIGITS = 4, 6
 """Characters of a secret that is looked for in the other messages too, and of one of digits."""
@@ -190,6 +190,7 @@ def clean_records(records: Iterable[_Record]) -> Iterator[_Record]:
     is a secret in one record is cut out of all of its session that stand in a row, and of those
     that follow later.
     """
+    check_records(records)
     known: dict[str, frozenset[str]] = {}
     for window in _gather_dialogues(records):
         cleaned = list(window)

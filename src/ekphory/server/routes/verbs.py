@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from http import HTTPStatus
 from tempfile import TemporaryFile
-from types import UnionType
-from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import IO, Annotated, Any
 
 from fastapi import APIRouter, Response
 from fastapi.responses import StreamingResponse
@@ -35,13 +34,16 @@ from ekphory.types import WriteReport, to_plain_data
 
 _LONGEST_WAIT = 2.0
 _PIECE = 2**16
+_NEVER_SENT = ("on_progress", "agent_options")
+"""Arguments of verbs that JSON has nothing like."""
 _LINES = "application/x-ndjson"
 
 
 def _settle(memory: Memory, timeout: float | None = None) -> bool:
     """Wait for a moment until all that was written is compared; return whether it is."""
     try:
-        memory.settle(_LONGEST_WAIT if timeout is None else min(timeout, _LONGEST_WAIT))
+        wait = _LONGEST_WAIT if timeout is None else timeout
+        memory.settle(min(wait, _LONGEST_WAIT) if isinstance(wait, float | int) else wait)
     except TimeoutError:
         return False
     return True
@@ -242,42 +244,23 @@ def _in_words(scope: Scope) -> str:
 
 
 def _check_arguments(do: Callable[..., object], given: Mapping[str, Any]) -> None:
-    """Check that a verb takes such arguments; what values they may have is the verb's to say.
+    """Check that a verb has such arguments; what values they may have is the verb's to say.
 
     Raises:
-        InvalidInput: There is none of that name, one is missing, or it is of another type.
+        InvalidInput: There is none of that name that can be sent, or one is missing.
     """
-    signature, hints = _find_arguments(do)
+    signature = _find_signature(do)
     try:
         signature.bind(None, **given)
     except TypeError as error:
         remedy = f"Give {', '.join(list(signature.parameters)[1:]) or 'none'}"
         raise InvalidInput("arguments", sorted(given), str(error), remedy) from error
-    for name, value in given.items():
-        if not _fits(hints[name], value):
-            remedy = f"Give {signature.parameters[name].annotation}"
-            raise InvalidInput(name, value, "is of another type", remedy)
+    for name in _NEVER_SENT:
+        if given.get(name) is not None:
+            raise InvalidInput(name, given[name], "cannot be sent to a server", "Leave it out")
 
 
-@lru_cache
-def _find_arguments(do: Callable[..., object]) -> tuple[inspect.Signature, dict[str, Any]]:
-    return inspect.signature(do), get_type_hints(do)
-
-
-def _fits(hint: Any, value: object) -> bool:  # noqa: ANN401  any type
-    """Return whether a value of JSON is of a type, whatever its parts are."""
-    origin = get_origin(hint)
-    if origin in (Union, UnionType):
-        return any(_fits(part, value) for part in get_args(hint))
-    if origin is Literal:
-        return isinstance(value, str)
-    if origin in (Sequence, Iterable):
-        return isinstance(value, list)
-    if origin is Mapping:
-        return isinstance(value, dict)
-    if hint in (int, float):
-        return isinstance(value, int | float)
-    return isinstance(hint, type) and isinstance(value, hint)
+_find_signature = lru_cache(inspect.signature)
 
 
 def _measure(result: object, metrics: Metrics) -> None:

@@ -92,6 +92,8 @@ class ShardLease:
         self._seconds = seconds
         self._holder = f"{socket.gethostname()} process {os.getpid()} {uuid.uuid4().hex[:8]}"
         self._epoch: int | None = None
+        self._seen: tuple[_Lease | None, float] = None, 0.0
+        """The lease of another process, and since when it is as it is, by the monotonic clock."""
         self._until = 0.0
         """Of the monotonic clock."""
         self._is_writing = False
@@ -215,13 +217,13 @@ class ShardLease:
         return newest + 1
 
     def _wait_for(self, epoch: int, until: float) -> None:
-        seen, since = None, 0.0
         while True:
             lease = self._read(epoch)
             if lease is None or lease.holder == self._holder or lease.until <= time.time():
                 return
+            seen, since = self._seen
             if lease != seen:
-                seen, since = lease, time.monotonic()
+                self._seen = lease, time.monotonic()
             elif time.monotonic() - since > self._seconds:
                 # Its holder does not renew it: the clock that says until when is ahead of ours.
                 return

@@ -142,6 +142,22 @@ def test_who_waits_for_the_lease_reads_what_others_write_meanwhile(open_writer):
     assert stored(waiting) == stored(holder) == ["first", "last", "meanwhile"]
 
 
+def test_who_lost_the_lease_is_not_sole_while_it_asks_for_it_again(shards):
+    told = []
+
+    class NotingObjects(Objects):
+        def put(self, name, content):
+            told.append(lease.is_sole())
+            super().put(name, content)
+
+    lease = ShardLease(NotingObjects(shards.root), "leases/x", seconds=SHORT)
+    other = ShardLease(Objects(shards.root), "leases/x", seconds=SHORT)
+    for each in (lease, other, lease):
+        with each.held():
+            pass
+    assert True not in told
+
+
 def test_a_lease_that_was_given_back_is_taken_at_once(shards):
     first = ShardLease(Objects(shards.root), "leases/x", seconds=30)
     with first.held():

@@ -170,6 +170,9 @@ class ShardLease:
         """Return whether the lease is still held, for long enough."""
         if self._epoch is None:
             return False
+        # From here on reads ask no more, and would miss what whoever took over has written.
+        if time.monotonic() >= self._until and self._is_lost(self._epoch):
+            return False
         self._begin_writing()
         return time.monotonic() < self._until - self._seconds / 2 or self._renew(self._epoch)
 
@@ -177,12 +180,18 @@ class ShardLease:
         begun = time.monotonic()
         self._put(epoch, until=time.time() + self._seconds)
         # Looked at after it was written, while whoever takes the next one looks in turn at this.
-        if self._newest() != epoch:
-            self.events["lease_lost"] += 1
-            self._lose()
+        if self._is_lost(epoch):
             return False
         self.events["lease_renewed"] += 1
         self._until = begun + self._seconds
+        return True
+
+    def _is_lost(self, epoch: int) -> bool:
+        """Return whether another process took over; then this one holds nothing any more."""
+        if self._newest() == epoch:
+            return False
+        self.events["lease_lost"] += 1
+        self._lose()
         return True
 
     def _take(self) -> None:

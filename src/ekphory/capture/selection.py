@@ -112,6 +112,12 @@ class CaptureReport:
     added: int = 0
 
 
+def _check_names(**names: object) -> None:
+    for name, value in names.items():
+        if value is not None and not isinstance(value, str):
+            raise InvalidInput(name, value, "must be a string", "Give a name, or leave it out")
+
+
 def capture(  # noqa: PLR0913  where it goes, and how it is read
     engine: Engine,
     scope: Scope,
@@ -130,9 +136,7 @@ def capture(  # noqa: PLR0913  where it goes, and how it is read
     was said stays in the metadata, and decides whether the memory is there already.
     """
     services.check_labels(labels)
-    for name, value in (("session", session), ("source", source)):
-        if value is not None and not isinstance(value, str):
-            raise InvalidInput(name, value, "must be a string", "Give a name, or leave it out")
+    _check_names(session=session, source=source)
     given = read_messages(messages)
     _check_since(since, len(given))
     # Those before may be needed to understand what follows, and others to understand those.

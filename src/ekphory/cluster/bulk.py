@@ -23,8 +23,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-import pyarrow as pa
-
 from ekphory import transfer, write
 from ekphory.cluster.objects import LOCAL, Objects, find_root
 from ekphory.cluster.ray_session import running_ray
@@ -118,6 +116,7 @@ def read_chunks(folder: str, name: str) -> Iterator[list[Line]]:
 
 
 def _read_rows(stream: IO[bytes], name: str) -> Iterator[Line]:
+    arrow = importlib.import_module("pyarrow")
     parquet = importlib.import_module("pyarrow.parquet")
     number = 0
     try:
@@ -125,7 +124,7 @@ def _read_rows(stream: IO[bytes], name: str) -> Iterator[Line]:
             for row in batch.to_pylist():
                 number += 1
                 yield f"{name}:{number}", json.dumps(_drop_missing(row), default=_to_text).encode()
-    except (pa.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError) as error:
         message = f"cannot be read as Parquet after row {number} ({error}). Write it anew."
         yield Unreadable(name, "file", message)
 

@@ -32,6 +32,8 @@ _DAYS = 1_600
 _SPEAKERS: list[str] = sorted(WORDS["change_topics"]["speakers"].split())
 _ASIDES: list[str] = WORDS["change_topics"]["asides"]
 _ASIDE_SHARE = 0.15
+_BARE_SHARE = 0.4
+"""So many statements lack their full stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,9 @@ def topic_pairs(
     """
     kept = of_part(part, topics)
     pairs = []
-    for topic, following in zip(kept, [*kept[1:], *kept[:1]], strict=True):
-        drawn = _Drawing(topic, following, Random(f"{seed} {topic.name}"))  # noqa: S311  no secret
+    for topic in kept:
+        others = [other for other in kept if other is not topic]
+        drawn = _Drawing(topic, others, Random(f"{seed} {topic.name}"))  # noqa: S311  no secret
         pairs += [drawn.pair() for _ in range(each)]
     return pairs
 
@@ -116,11 +119,11 @@ class _Plain:
 
 
 class _Drawing:
-    """Draws pairs of one topic; unrelated ones may take a statement of the following topic."""
+    """Draws pairs of one topic; unrelated ones may take a statement of any other."""
 
-    def __init__(self, topic: Topic, following: Topic, chance: Random) -> None:
+    def __init__(self, topic: Topic, others: Sequence[Topic], chance: Random) -> None:
         self._lines = topic.lines
-        self._following = following
+        self._others = others
         self._chance = chance
         self._subjects: Sequence[str] = topic.lines.get("subjects", ())
         self._numbers = count()
@@ -187,7 +190,7 @@ class _Drawing:
 
     def _other_topic(self) -> LabelledPair:
         old, _ = self._values()
-        lines = self._following.lines
+        lines = self._chance.choice(self._others).lines
         newer = self._chance.choice([*lines["change"], *lines["state"], *lines["end"]])
         subjects = lines.get("subjects", ("",))
         first, second = self._chance.sample(list(lines["values"]), 2)
@@ -232,6 +235,7 @@ class _Drawing:
 
     def _record(self, text: str, speaker: str, at: datetime) -> MemoryRecord:
         text = text[:1].upper() + text[1:] if self._chance.random() < 0.5 else text
+        text = text.removesuffix(".") if self._chance.random() < _BARE_SHARE else text
         if self._chance.random() < _ASIDE_SHARE:
             aside = self._chance.choice(_ASIDES)
             before = aside[-1] in ":," or self._chance.random() < 0.5
@@ -259,6 +263,6 @@ _DRAWN: Mapping[_Plain | Callable[[_Drawing], LabelledPair | None], float] = {
     _Drawing._of_another: 9,
     _Drawing._of_another_as_written: 4,
     _Drawing._unrelated: 10,
-    _Drawing._other_topic: 6,
+    _Drawing._other_topic: 24,
 }
 """What may be drawn, and how often."""

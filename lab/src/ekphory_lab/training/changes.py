@@ -27,6 +27,8 @@ OTHER_PARTS: dict[int, Part] = {8: "fitting", 9: "held back"}
 PARTS_IN_ALL = 10
 PLAIN = "plain-"
 """How the files begin whose scenarios tell changes plainly; others do by their consequences."""
+PERSONS = "plain-p"
+"""How those among them begin that are all that is known of a person or a team."""
 RARE = "rare-"
 """How those of rare kinds begin, which are regular."""
 _HEAD = re.compile(r"== ([\w-]+): (.+)")

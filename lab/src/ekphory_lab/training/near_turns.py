@@ -28,14 +28,15 @@ from ekphory_lab.training.changes import LabelledPair, Part, Scenario, of_part, 
 
 # How many pairs the change reader is trained on, of each kind.
 
-UNRELATED, PLAIN_UNRELATED = 3, 8
-"""Most unrelated pairs of a scenario that tells changes by their consequences, or plainly."""
+UNRELATED, PLAIN_UNRELATED, PERSONS_UNRELATED = 3, 8, 24
+"""Most unrelated pairs of a scenario that tells changes by their consequences, or plainly, or that
+is all that is known of a person."""
 EVERY_RARE = 4
 """Of the scenarios in files of rare kinds, which are regular, one in so many."""
-OF_A_TOPIC = 10
-NEAR_TURNS = 8_000
+OF_A_TOPIC = 12
+NEAR_TURNS = 4_000
 """Pairs of neighbouring talk."""
-NEAR_MEMORIES, NEAR_ANSWERS = 2, 3
+NEAR_MEMORIES, NEAR_ANSWERS = 1, 1
 """How often each memory of a written store, and each turn of a chat with an assistant, is paired
 with one near it."""
 ASIDES = 4
@@ -56,11 +57,14 @@ def training_pairs(embedder: EmbeddingModel) -> list[LabelledPair]:
 
 def written_pairs(scenarios: Sequence[Scenario], topics: Sequence[Topic]) -> list[LabelledPair]:
     """Return the pairs of the written scenarios and topics."""
+    persons = [each for each in scenarios if each.name.startswith(changes.PERSONS)]
     plain = [each for each in scenarios if each.name.startswith(changes.PLAIN)]
+    plain = [each for each in plain if each not in persons]
     rare = [each for each in scenarios if each.name.startswith(changes.RARE)]
     others = [each for each in scenarios if not each.name.startswith((changes.PLAIN, changes.RARE))]
     oblique = [*others, *rare[::EVERY_RARE]]
     return [
+        *changes.pairs_for("training", persons, most_unrelated=PERSONS_UNRELATED),
         *changes.pairs_for("training", plain, most_unrelated=PLAIN_UNRELATED),
         *changes.pairs_for("training", oblique, most_unrelated=UNRELATED),
         *topic_pairs("training", topics, each=OF_A_TOPIC),

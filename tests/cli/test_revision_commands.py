@@ -116,8 +116,9 @@ def test_a_conflict_is_listed_with_both_texts(moved, monkeypatch):
     (found,) = moved.json("conflicts", "--scan")["conflicts"]
     assert (found["older"], found["newer"], found["state"]) == ("rome", "bonn", "conflict")
     shown = moved.run("conflicts").stdout
-    assert "bonn ends rome" in shown
-    assert "rome: Mara lives in Rome" in shown
+    assert "0.50 ends" in shown
+    assert "older rome: Mara lives in Rome" in shown
+    assert "newer bonn: " in shown
     assert moved.json("unsupersede", found["id"]) == {"undone": 1}
     assert moved.json("conflicts", "--scan") == {"conflicts": []}
 

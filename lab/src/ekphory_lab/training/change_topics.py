@@ -188,7 +188,9 @@ class _Drawing:
             return self._told((self._holding(), old), (near, value), "unrelated")
         return self._told((near, value), (self._one_of("change", "state", "end"), old), "unrelated")
 
-    def _other_topic(self) -> LabelledPair:
+    def _other_topic(self) -> LabelledPair | None:
+        if not self._others:
+            return None
         old, _ = self._values()
         lines = self._chance.choice(self._others).lines
         newer = self._chance.choice([*lines["change"], *lines["state"], *lines["end"]])

@@ -163,9 +163,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkout", type=Path, help="a clone at the earlier commit")
     parser.add_argument("--data", type=Path, required=True, help="the folder of benchmark sets")
-    parser.add_argument("--only", nargs="*", help="calls to measure; all without it")
+    calls = ("put", "get", *_SEARCHES)
+    parser.add_argument(
+        "--only", nargs="+", choices=calls, default=calls, help="calls to measure; all without it"
+    )
     parser.add_argument("--answer", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if not (arguments.checkout / "src").is_dir():
+        parser.error(f"{arguments.checkout} must be a clone of this repository: it has no src")
+    sets = {_SEARCHES[kind][0] for kind in arguments.only if kind in _SEARCHES}
+    for missing in (name for name in sorted(sets) if not (arguments.data / name).is_dir()):
+        parser.error(f"{arguments.data} must hold the folder {missing}")
     if arguments.answer:
         answer(arguments.checkout, arguments.data)
         return
@@ -175,7 +183,7 @@ def main() -> None:
         for name, source in (("earlier", arguments.checkout), ("now", here))
     }
     found: dict[str, Any] = {}
-    for kind in arguments.only or ("put", "get", *_SEARCHES):
+    for kind in arguments.only:
         times: dict[str, list[float]] = {name: [] for name in processes}
         for number in range(_ROUNDS):
             for name, process in processes.items():

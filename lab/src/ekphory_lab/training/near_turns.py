@@ -57,12 +57,13 @@ def training_pairs(embedder: EmbeddingModel) -> list[LabelledPair]:
 
 def written_pairs(scenarios: Sequence[Scenario], topics: Sequence[Topic]) -> list[LabelledPair]:
     """Return the pairs of the written scenarios and topics."""
-    persons = [each for each in scenarios if each.name.startswith(changes.PERSONS)]
-    plain = [each for each in scenarios if each.name.startswith(changes.PLAIN)]
-    plain = [each for each in plain if each not in persons]
-    rare = [each for each in scenarios if each.name.startswith(changes.RARE)]
-    others = [each for each in scenarios if not each.name.startswith((changes.PLAIN, changes.RARE))]
-    oblique = [*others, *rare[::EVERY_RARE]]
+    rest = list(scenarios)
+    drawn = []
+    for beginning in (changes.PERSONS, changes.PLAIN, changes.RARE):
+        drawn.append([each for each in rest if each.name.startswith(beginning)])
+        rest = [each for each in rest if not each.name.startswith(beginning)]
+    persons, plain, rare = drawn
+    oblique = [*rest, *rare[::EVERY_RARE]]
     return [
         *changes.pairs_for("training", persons, most_unrelated=PERSONS_UNRELATED),
         *changes.pairs_for("training", plain, most_unrelated=PLAIN_UNRELATED),

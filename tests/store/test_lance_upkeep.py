@@ -11,6 +11,7 @@ from ekphory.filters.tree import And, Comparison, Field
 from ekphory.memory import Memory
 from ekphory.store import lance, lance_upkeep
 from ekphory.store.lance import LanceStore
+from ekphory.store.lance_snapshot import LanceSnapshot, StateGone
 from ekphory.store.lance_table import list_needed_files
 from ekphory.store.lance_upkeep import index_lock, sweep_table
 from ekphory.testing import HashEmbedder
@@ -45,6 +46,15 @@ def test_repairing_merges_the_files_and_drops_the_versions(store):
     health = store.health()
     assert (health.fragments, health.memories) == (1, 7)
     assert health.versions <= 2
+
+
+def test_a_version_that_was_dropped_before_it_is_opened_is_told_as_gone(store, tmp_path):
+    write_one_by_one(store, 2)
+    dropped = LanceSnapshot(str(tmp_path)).version
+    write_one_by_one(store, 2)
+    store.repair()
+    with pytest.raises(StateGone, match=f"while version {dropped} of it was being read"):
+        LanceSnapshot(str(tmp_path), version=dropped)
 
 
 @pytest.mark.slow

@@ -70,6 +70,8 @@ class LanceSnapshot:
         with lance_table.translate_lance_errors("open", uri):
             self._table = lance_table.connect(uri).open_table(TABLE)
             self.version = int(self._table.version) if version is None else version
+        # It may be purged between its being found and its being opened.
+        with self._translate_errors():
             self._table.checkout(self.version)
         self.identity: protocol.StoreIdentity = lance_rows.read_identity(
             self._table.schema, where=uri
@@ -157,7 +159,7 @@ class LanceSnapshot:
             with lance_table.translate_lance_errors("read", self._uri):
                 yield
         except StoreError as error:
-            if "not found" not in str(error).lower():
+            if not lance_table.is_of_gone_version(error):
                 raise
             raise StateGone(
                 f"{self._uri}: the store was purged or repaired while version {self.version} "

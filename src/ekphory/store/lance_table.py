@@ -107,12 +107,18 @@ def read_anew(uri: str, read: Callable[[], Result], *, renew: Callable[[], objec
             with translate_lance_errors("read", uri):
                 return read()
         except StoreError as error:
-            if "not found" not in str(error).lower():
+            if not is_of_gone_version(error):
                 raise
         with translate_lance_errors("read", uri):
             renew()
     with translate_lance_errors("read", uri):
         return read()
+
+
+def is_of_gone_version(error: StoreError) -> bool:
+    """Whether files of a version are missing, as they are once the store was purged or repaired."""
+    # The second is what LanceDB says of a version itself.
+    return any(words in str(error).lower() for words in ("not found", "no longer exists"))
 
 
 def _is_of_lance(error: BaseException) -> bool:

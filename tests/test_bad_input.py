@@ -36,6 +36,18 @@ def test_what_cannot_be_stored_leaves_what_is_stored_intact(open_memory, given, 
     assert memory.add("more").added == 1
 
 
+@pytest.mark.parametrize("field", ["embedder", "reranker", "chat"])
+def test_what_is_not_a_model_is_refused_by_the_name_of_its_field(store_path, field):
+    with pytest.raises(InvalidInput, match=f"^{field}=5: does not follow the protocol"):
+        Memory(store_path, **{field: 5})
+    assert not store_path.exists()
+
+
+def test_a_target_that_cannot_be_written_to_is_refused(memory):
+    with pytest.raises(InvalidInput, match=r"^target=5: neither a path nor a binary stream\. "):
+        memory.export(5)
+
+
 @pytest.mark.parametrize(
     "call",
     [

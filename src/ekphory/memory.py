@@ -743,6 +743,9 @@ class Memory:
         tell = on_progress or ignore_progress
         if isinstance(target, str | Path):
             return transfer.export_to_file(self._engine.parts, self.scope, Path(target), tell)
+        if not hasattr(target, "write"):
+            problem = "neither a path nor a binary stream"
+            raise InvalidInput("target", target, problem, "Give either")
         return transfer.export_to_stream(self._engine.parts, self.scope, target, tell)
 
     @_verb
@@ -912,6 +915,7 @@ def _names_of(given: Mapping[str, object]) -> dict[str, str]:
 
 def _load_embedder(embedder: EmbeddingModel | str | None) -> EmbeddingModel:
     if not (embedder is None or isinstance(embedder, str)):
+        _check_model("embedder", embedder, EmbeddingModel)
         return embedder
     return load_configured_embedder(replace(read_settings(), embedder=embedder)) or load_embedder()
 
@@ -919,6 +923,10 @@ def _load_embedder(embedder: EmbeddingModel | str | None) -> EmbeddingModel:
 def _load_optional_models(
     reranker: RerankingModel | str | None, chat: Chat | str | None
 ) -> OptionalModels:
+    if not isinstance(reranker, str):
+        _check_model("reranker", reranker, RerankingModel)
+    if not isinstance(chat, str):
+        _check_model("chat", chat, Chat)
     if not isinstance(reranker, str | None) and not isinstance(chat, str):
         return OptionalModels(reranker=reranker, chat=chat)
     settings = read_settings()
@@ -930,6 +938,12 @@ def _load_optional_models(
     if isinstance(chat, str):
         chat = load_configured_chat(replace(settings, chat_url=chat))
     return OptionalModels(reranker=reranker, chat=chat)
+
+
+def _check_model(field: str, model: object, kind: type) -> None:
+    if model is not None and not isinstance(model, kind):
+        problem = f"does not follow the protocol {kind.__name__}"
+        raise InvalidInput(field, model, problem, "Give a model that does, or the name of one")
 
 
 # `AsyncMemory`: each verb is made from that of `Memory`.

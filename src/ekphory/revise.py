@@ -353,7 +353,7 @@ def timeline(
     rows = snapshot.rows_of(np.array(ordered, np.int64))
     rows = rows[rows >= 0]
     alive = snapshot.alive(to_microseconds(now_utc()))
-    links = engine.links.of(snapshot.columns).acting(alive).begun(to_microseconds(now))
+    links = engine.links.of(snapshot.columns).acting(alive).in_force(to_microseconds(now))
     groups = links.joined_to(rows.tolist())
     group = groups[0] if groups else rows[:1].tolist()
     keys = snapshot.columns.key[group].tolist()
@@ -415,7 +415,7 @@ def profile(
     snapshot = engine.snapshots.of(scope.predicate())
     columns, at = snapshot.columns, to_microseconds(now)
     alive = snapshot.alive(at)
-    links = engine.links.of(columns).acting(alive).begun(at)
+    links = engine.links.of(columns).acting(alive).in_force(at)
     lasting = (columns.type == "semantic") & alive & (columns.at <= at)
     rows = [row for row in np.flatnonzero(lasting).tolist() if _holds(row, links)]
     records = snapshot.records.fetch(columns.key[rows].tolist())

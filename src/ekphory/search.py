@@ -371,7 +371,7 @@ def _search(
     )
     records = RememberedRecords(snapshot.records.fetch)
     resources = _resources(engine, scope, question, models, records)
-    links = engine.links.of(snapshot.columns).begun(request.now)
+    links = engine.links.of(snapshot.columns).in_force(request.now)
     state = SearchState(request, snapshot, resources, question.query, links=links)
     detail = {}
     if question.context and not any(_READS_CONTEXT & stage.gives for stage in pipeline.stages):

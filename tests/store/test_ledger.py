@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ekphory.errors import StoreError
-from ekphory.store.ledger import Ledger, LedgerEntry
+from ekphory.store.ledger import FOREVER, Ledger, LedgerEntry, RevisionLink, RevisionLinks
 from ekphory.types import Revision
 
 THEN = datetime(2026, 1, 5, tzinfo=UTC)
@@ -116,3 +116,34 @@ def test_a_damaged_ledger_is_named(ledger, tmp_path):
         path.write_bytes(b"broken")
     with pytest.raises(StoreError, match=r"revisions\.lance: cannot read"):
         Ledger(str(tmp_path)).read()
+
+
+def link(kind, older, newer, *, probability=0.9, until=FOREVER):
+    return RevisionLink(older, newer, kind, probability, 10, until, "n", "r", acts=True)
+
+
+def links(*given):
+    by_row = {}
+    for place, each in enumerate(given):
+        for row in (each.older, each.newer):
+            by_row.setdefault(row, []).append(place)
+    return RevisionLinks(given, by_row, 10, min(each.until for each in given))
+
+
+def test_what_an_exception_was_found_to_supersede_stands_again_once_it_is_over():
+    told = links(link("excepts", 0, 2, until=50), link("replaces", 1, 2))
+    assert told.in_force(20).successor(1) is not None
+    assert told.in_force(50).successor(1) is None
+    # The exception itself is still known to have been one.
+    assert [each.kind for each in told.in_force(50).of_rows([2])] == ["excepts"]
+
+
+def test_what_a_caller_decided_outlasts_an_exception():
+    told = links(link("excepts", 0, 2, until=50), link("replaces", 1, 2, probability=1.0))
+    assert told.in_force(50).successor(1) is not None
+
+
+def test_decisions_that_have_not_taken_effect_are_left_out():
+    told = links(link("replaces", 1, 2))
+    assert told.in_force(9).successor(1) is None
+    assert told.in_force(10).successor(1) is not None

@@ -354,6 +354,11 @@ class RevisionLink:
     revision: str
     acts: bool
 
+    @property
+    def lapses(self) -> bool:
+        """Whether it does so once the newer memory is an exception that is over."""
+        return self.kind in SUPERSEDING and self.probability < 1
+
 
 @dataclass(frozen=True, slots=True)
 class RevisionLinks:
@@ -363,11 +368,13 @@ class RevisionLinks:
         links: All of them.
         by_row: Places among the links, for each row that one of them names.
         latest: When the last of them took effect, microseconds since 1970.
+        first_over: When the first exception among them ends.
     """
 
     links: tuple[RevisionLink, ...] = ()
     by_row: dict[int, list[int]] = field(default_factory=dict)
     latest: int = 0
+    first_over: int = FOREVER
 
     @classmethod
     def of(cls, entries: Iterable[LedgerEntry], columns: ScopeColumns) -> RevisionLinks:
@@ -406,18 +413,26 @@ class RevisionLinks:
         for place, link in enumerate(links):
             by_row.setdefault(link.older, []).append(place)
             by_row.setdefault(link.newer, []).append(place)
-        return cls(tuple(links), by_row, max((link.since for link in links), default=0))
+        latest = max((link.since for link in links), default=0)
+        first_over = min((link.until for link in links), default=FOREVER)
+        return cls(tuple(links), by_row, latest, first_over)
 
     def acting(self, alive: NDArray[np.bool_]) -> RevisionLinks:
         """Return those that act, without what only orders, between rows that are alive."""
         between = (link for link in self.links if alive[link.older] and alive[link.newer])
         return self._by_row([link for link in between if link.acts])
 
-    def begun(self, now: int) -> RevisionLinks:
-        """Return those that had taken effect at a moment, in microseconds since 1970."""
-        if self.latest <= now:
+    def in_force(self, now: int) -> RevisionLinks:
+        """Return those that have effect at a moment, in microseconds since 1970.
+
+        What a memory that told an exception was found to supersede stands again once the exception
+        is over; what a caller decided does not.
+        """
+        if self.latest <= now < self.first_over:
             return self
-        return self._by_row([link for link in self.links if link.since <= now])
+        begun = [link for link in self.links if link.since <= now]
+        over = {link.newer for link in begun if link.until <= now}
+        return self._by_row([link for link in begun if not link.lapses or link.newer not in over])
 
     def of_rows(self, rows: Iterable[int]) -> list[RevisionLink]:
         """Return the links that name any of these rows, in order."""

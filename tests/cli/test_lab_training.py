@@ -9,6 +9,7 @@ from ekphory.errors import InvalidInput
 from ekphory.models import Embedder
 from ekphory.models.loading import load_embedder, read_calibration
 from ekphory.models.onnx_models import OnnxEmbedder
+from ekphory.models.reranker import SMALL_RERANKER, bundled_directory
 from ekphory.retrieval.calibration import FITTED, read_fitted
 from ekphory_lab.cli.train_commands import fitted_target
 from ekphory_lab.training.embedder_config import CONFIGS
@@ -82,6 +83,13 @@ def test_a_reader_is_refused_weights_that_are_not_there(refused, reader, tmp_pat
     sentence = refused(reader, "--base", "nowhere", "--target", tmp_path / "run")
     assert "base='nowhere': holds no model.safetensors" in sentence
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.torch
+def test_a_reader_does_not_go_on_from_an_exported_model_of_another_kind(refused, tmp_path):
+    reranker = bundled_directory(SMALL_RERANKER)
+    sentence = refused("change-reader", "--base", reranker, "--target", tmp_path / "run")
+    assert "Name one of these: capture reader, change reader." in sentence
 
 
 def test_the_help_names_every_configuration(train):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ekphory.cli.command import command, print_result, show_note, step_bar
 from ekphory.cli.options import OutputOptions
 from ekphory.errors import InvalidInput
+from ekphory.models.model_record import MODEL_FILE, RECORD_FILE
 from ekphory_lab.cli.train_commands import (
     TargetOption,
     fitted_target,
@@ -28,7 +29,8 @@ class ReaderRun:
     """Where a reader's training begins, and where it writes.
 
     Attributes:
-        base (--base DIR): all-MiniLM-L6-v2, in floats.
+        base (--base DIR): all-MiniLM-L6-v2, in floats; or what training goes on from, the folder
+            `model` of a run or of an exported reader.
         target (--target DIR): Of the run; goes on where it is.
     """
 
@@ -43,10 +45,15 @@ class ReaderRun:
         """
         from ekphory_lab.training.run_files import RunPlaces
 
-        if not (self.base / "model.safetensors").is_file():
-            remedy = "Give the folder of all-MiniLM-L6-v2, or the folder model of a run"
-            raise InvalidInput("base", str(self.base), "holds no model.safetensors", remedy)
-        return RunPlaces(base=self.base, target=self.target)
+        base = self.base
+        if (base / MODEL_FILE).is_file() and (base / RECORD_FILE).is_file():
+            from ekphory_lab.training.exported_readers import write_as_trained
+
+            base = write_as_trained(base, self.target / "base")
+        if not (base / "model.safetensors").is_file():
+            remedy = "Give the folder of all-MiniLM-L6-v2, of a run's model, or of a reader"
+            raise InvalidInput("base", str(base), "holds no model.safetensors", remedy)
+        return RunPlaces(base=base, target=self.target)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -186,9 +186,9 @@ class SearchResult:
 
         The block says that its content is data and no instruction; all of it is escaped. Each
         memory carries its place in `hits` from 1, source, type, date, age, producer and, where
-        something was asked, its score: one that rounds to 0.00 is left out beside others. Without
-        hits the block says so in words: it is not empty, as if no search had run. It is empty only
-        when `max_tokens` cannot hold its frame.
+        something was asked, its score: one that rounds to 0.00 is left out beside others, unless a
+        hop of the agent led to it. Without hits the block says so in words: it is not empty, as if
+        no search had run. It is empty only when `max_tokens` cannot hold its frame.
 
         Args:
             max_tokens: Limit for the whole block; a memory that does not fit is passed over, and

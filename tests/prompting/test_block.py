@@ -135,6 +135,12 @@ def test_a_memory_without_confidence_is_left_out_beside_others():
     assert block([hit(ORDER), unlikely]).included == (unlikely,)
 
 
+def test_what_a_hop_of_the_agent_led_to_is_shown_however_unlikely_it_is_for_the_question():
+    asked = hit("The CEO of Acme is Leonie")
+    on_the_way = replace(hit("Leonie is married to Piet", score=0.003), scores={"hop": 0.8})
+    assert block([asked, on_the_way]).included == (asked, on_the_way)
+
+
 def test_a_memory_that_steers_is_dropped_and_counted():
     # A memory that steers is dropped and counted.
     hits = [hit(ORDER), hit("Lunch is at noon.")]

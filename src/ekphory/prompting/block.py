@@ -259,7 +259,8 @@ class LeftOut:
     Attributes:
         hit: The hit.
         reason: `injection`: it tries to steer a model; `overlap`: a recent message says it already;
-            `unlikely`: its confidence rounds to 0.00; `budget`: it did not fit.
+            `unlikely`: its confidence rounds to 0.00, and no hop of the agent led to it; `budget`:
+            it did not fit.
         rule: For an injection, the rule that it matches; else None.
     """
 
@@ -302,7 +303,7 @@ def prompt_block(
 
     A hit that does not fit into the budget is passed over, and the next one is tried. Where none
     fits, the first one is cut at the end of a sentence or a word. A hit whose confidence rounds to
-    0.00 is left out beside others.
+    0.00 is left out beside others, unless a hop of the agent led to it.
 
     Args:
         hits: Best first.
@@ -369,9 +370,11 @@ def _refuse(hits: Sequence[Hit], settings: BlockSettings, *, asked: bool) -> dic
 def _is_unlikely(hit: Hit) -> bool:
     """Return whether a hit's confidence is shown as none.
 
-    A rule is for every prompt, and what is superseded says by its mark why it has none.
+    A rule is for every prompt, and what is superseded says by its mark why it has none. A memory of
+    the agent's chain answers something that was asked on the way, if not the question itself.
     """
-    return f"{hit.score:.2f}" == "0.00" and hit.since is None and not is_pinned(hit.memory)
+    likeliest = max(hit.score, hit.scores.get("hop", 0.0))
+    return f"{likeliest:.2f}" == "0.00" and hit.since is None and not is_pinned(hit.memory)
 
 
 def _fit_notes(notes: Sequence[str], settings: BlockSettings) -> list[str]:

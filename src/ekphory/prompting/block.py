@@ -175,8 +175,8 @@ LEFT_OUT = "(left out)"
 def format_hop_notes(trace: RetrievalTrace, hits: Sequence[Hit]) -> tuple[str, ...]:
     """Tell every hop in a line.
 
-    What a hop found comes out of a memory: where it tries to steer a model it is left out, as such
-    a memory is.
+    What a hop found comes out of a memory, and so does what the next one looked for: where it tries
+    to steer a model it is left out, as such a memory is.
 
     Args:
         trace: What the agent did.
@@ -191,13 +191,14 @@ def format_hop_notes(trace: RetrievalTrace, hits: Sequence[Hit]) -> tuple[str, .
 
 
 def _is_sure(hop: StageResult) -> bool:
-    return bool(hop.answer) and hop.confidence >= CONFIDENT and not _steers(hop.answer)
+    told = (hop.query, hop.answer, hop.reason)
+    return bool(hop.answer) and hop.confidence >= CONFIDENT and not any(map(_steers, told))
 
 
 def _note(number: int, hop: StageResult, places: Mapping[str, int]) -> str:
-    found = LEFT_OUT if _steers(hop.answer) else hop.answer
+    query, found = (LEFT_OUT if _steers(each) else each for each in (hop.query, hop.answer))
     named = [str(places[each]) for each in hop.memory_ids if each in places]
-    parts = [f"hop {number}: {hop.query}"]
+    parts = [f"hop {number}: {query}"]
     if found:
         parts.append(f"found: {found}")
     parts.append(f"confidence {hop.confidence:.2f}")
@@ -206,8 +207,8 @@ def _note(number: int, hop: StageResult, places: Mapping[str, int]) -> str:
     return "; ".join(parts)
 
 
-def _steers(answer: str) -> bool:
-    return bool(answer) and find_injection(answer).rule is not None
+def _steers(text: str) -> bool:
+    return bool(text) and find_injection(text).rule is not None
 
 
 # The block.

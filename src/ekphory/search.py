@@ -273,7 +273,10 @@ _READS_CONTEXT = frozenset({"reranked", "news"})
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The arguments of `Memory.search`, read but not yet checked against the store."""
+    """The arguments of `Memory.search`, read but not yet checked against the store.
+
+    `times_of` is the text whose words name the time; None for the query.
+    """
 
     query: str
     k: int
@@ -286,6 +289,7 @@ class Question:
     time: TimeUse = "boost"
     timezone: str | tzinfo = "UTC"
     superseded: SupersededUse = "recede"
+    times_of: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.query, str):
@@ -368,6 +372,7 @@ def _search(
         time=question.time,
         timezone=question.timezone,
         superseded=question.superseded,
+        times_of=question.times_of,
     )
     records = RememberedRecords(snapshot.records.fetch)
     resources = _resources(engine, scope, question, models, records)

@@ -155,6 +155,16 @@ def test_a_filter_holds_in_every_hop(facts):
     assert "family" not in ids(result)
 
 
+def test_a_time_that_filters_holds_in_every_hop(open_memory):
+    memory = open_memory()
+    memory.add_many(records())
+    memory.add("Rembrandt spoke of Saskia's father", id="yesterday", at="2026-11-20T12:00Z")
+    question = f"{THREE_HOPS[:-1]}, as said yesterday?"
+    result = memory.search(question, time="filter", now=NOW, agent_mode=True)
+    assert result.retrieval_trace.memory_search_called > 1
+    assert ids(result) == ["yesterday"]
+
+
 def test_evidence_is_reranked_and_obeys_a_least_probability(ask):
     # Evidence is reranked given the chain.
     result = ask(THREE_HOPS, reranker=OverlapReranker())

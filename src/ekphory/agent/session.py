@@ -183,14 +183,18 @@ class Searches:
     def hop(self, query: str) -> Sequence[Hit]:
         """Search another query in the question's place, without a least probability.
 
-        The question's own lookup is that of plain search, as deep as the others.
+        The question's own lookup is that of plain search, as deep as the others. Where its time
+        filters, it filters what the others find too.
         """
         own = query == self.question.query
         if own and self.question.min_score is None and self.question.k >= self.depth:
             return self.plain().hits
         k = max(self.depth, self.question.k) if own else self.depth
         context = self.question.context if own else ()
-        asked = replace(self.question, query=query, k=k, min_score=None, context=context)
+        times = self.question.query if self.question.time == "filter" else None
+        asked = replace(
+            self.question, query=query, k=k, min_score=None, context=context, times_of=times
+        )
         models = self.models if own else self.hop_models
         return search(self.engine, self.scope, asked, models=models).hits
 

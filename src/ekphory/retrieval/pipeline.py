@@ -169,6 +169,7 @@ class SearchRequest:
         time: What a time in the query's words does.
         timezone: Where the days of the query begin and end.
         superseded: What becomes of memories that later ones supersede.
+        times_of: The text whose words name the time; None for the query.
     """
 
     query: str
@@ -181,6 +182,7 @@ class SearchRequest:
     time: TimeUse = "boost"
     timezone: str | tzinfo = "UTC"
     superseded: SupersededUse = "recede"
+    times_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -448,9 +448,11 @@ class ReadTime(Stage):
         return "time is ignored on request" if state.request.time == "ignore" else None
 
     def run(self, state: SearchState) -> SearchState:
-        """Read the query's text."""
+        """Read the query's text, or the one that names the time in its place."""
         now = EPOCH + timedelta(microseconds=state.request.now)
-        reading = read_time(state.text, now=now, timezone=state.request.timezone)
+        other = state.request.times_of
+        text = state.text if other is None else clean_query(other).text
+        reading = read_time(text, now=now, timezone=state.request.timezone)
         notes: dict[str, object] = {"found": [_note(each) for each in reading.references]}
         if reading.only_time:
             notes["asks_for"] = "the time alone"

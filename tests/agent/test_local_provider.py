@@ -165,6 +165,20 @@ def test_a_time_that_filters_holds_in_every_hop(open_memory):
     assert ids(result) == ["yesterday"]
 
 
+@pytest.mark.parametrize("question", [THREE_HOPS, COMPARISON, SINGLE])
+def test_pinned_rules_come_first_and_are_no_evidence(open_memory, ask, question):
+    memory = open_memory()
+    memory.add_many(records())
+    rules = [memory.add_rule(text) for text in ("Metric units", "Ask Ada Holm", "No jargon")]
+    result = memory.search(question, k=8, now=NOW, agent_mode=True)
+    plain = memory.search(question, k=8, now=NOW)
+    assert ids(result)[:3] == ids(plain)[:3]
+    assert set(rules) == set(ids(result)[:3])
+    without = ask(question, k=8)
+    assert ids(result)[3:5] == ids(without)[:2]
+    assert found(result) == found(without)
+
+
 def test_evidence_is_reranked_and_obeys_a_least_probability(ask):
     # Evidence is reranked given the chain.
     result = ask(THREE_HOPS, reranker=OverlapReranker())

@@ -6,7 +6,7 @@ import logging
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain, islice, takewhile
 
 import numpy as np
 
@@ -31,12 +31,14 @@ from ekphory.agent.provider import (
 from ekphory.engine import Engine
 from ekphory.models.reranker import RerankingModel, RerankQuery
 from ekphory.retrieval.fusion import blended_ranks
-from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels
+from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline
 from ekphory.retrieval.presets import preset
 from ekphory.retrieval.stages.rerank import read_at_least
+from ekphory.retrieval.stages.shape import PinRules
+from ekphory.retrieval.stages.weigh import ListTime
 from ekphory.scope import Scope
 from ekphory.search import Question, SearchResult, search
-from ekphory.types import Hit
+from ekphory.types import Hit, is_pinned
 
 # Which provider holds the sessions.
 
@@ -184,23 +186,30 @@ class Searches:
         """Search another query in the question's place, without a least probability.
 
         The question's own lookup is that of plain search, as deep as the others. Where its time
-        filters, it filters what the others find too.
+        filters, it filters what the others find too. A pinned rule has no better place than others.
         """
         own = query == self.question.query
-        if own and self.question.min_score is None and self.question.k >= self.depth:
+        is_deep = self.question.min_score is None and self.question.k >= self.depth
+        if own and is_deep and not self.pins():
             return self.plain().hits
         k = max(self.depth, self.question.k) if own else self.depth
         context = self.question.context if own else ()
         times = self.question.query if self.question.time == "filter" else None
         asked = replace(
-            self.question, query=query, k=k, min_score=None, context=context, times_of=times
+            self.question,
+            query=query,
+            k=k,
+            min_score=None,
+            preset=self._pipeline(),
+            context=context,
+            times_of=times,
         )
         models = self.models if own else self.hop_models
         return search(self.engine, self.scope, asked, models=models).hits
 
     def deeper(self) -> PlainSearch | None:
         """Return what searches as `hop`, with more of the candidates read; None if none does."""
-        pipeline = preset(self.question.preset)
+        pipeline = self._pipeline()
         reading = read_at_least(pipeline, MOST_READ_FIRST)
         if reading is pipeline:
             return None
@@ -209,6 +218,26 @@ class Searches:
         return lambda query: (
             search(self.engine, self.scope, replace(asked, query=query), models=self.models).hits
         )
+
+    def pins(self) -> tuple[Hit, ...]:
+        """Return the pinned rules that plain search put first."""
+        plain = self.plain()
+        if plain.order != "pins":
+            return ()
+        return tuple(takewhile(lambda hit: is_pinned(hit.memory), plain.hits))
+
+    def lists_time(self) -> bool:
+        """Whether plain search gives all of a time in its order, with or without pinned rules."""
+        listed = (each for each in self.plain().trace.stages if each.name == ListTime.name)
+        return any(each.status == "ran" for each in listed)
+
+    def _pipeline(self) -> Pipeline:
+        """Return the question's pipeline, which moves no rule to the front: it is no evidence."""
+        pipeline = preset(self.question.preset)
+        stages = [stage for stage in pipeline.stages if not isinstance(stage, PinRules)]
+        if len(stages) == len(pipeline.stages):
+            return pipeline
+        return Pipeline(pipeline.name, stages, summary=pipeline.summary)
 
 
 def agent_search(searches: Searches, given: AgentOptions | None) -> SearchResult:
@@ -248,10 +277,10 @@ def agent_search(searches: Searches, given: AgentOptions | None) -> SearchResult
     tool = SearchTool(searches.hop, budget, log, searches.deeper())
     completed, outcome = _hold(provider, question.query, tool, log)
     plain = searches.plain()
-    if outcome.ranking is None or plain.order == "time":
+    if outcome.ranking is None or searches.lists_time():
         hits, rerank_applied = _order_hits(searches, tool, log, reranker)
     else:
-        hits, rerank_applied = _cut(outcome.ranking, question), False
+        hits, rerank_applied = _cut(outcome.ranking, searches), False
     log.add(
         agent_trace.SessionEnded(
             completed=completed,
@@ -292,19 +321,25 @@ def _order_hits(
     searches: Searches, tool: SearchTool, log: agent_trace.EventLog, reranker: RerankingModel | None
 ) -> tuple[tuple[Hit, ...], bool]:
     """Return the final hits, and whether a reranker ordered them."""
-    plain, question = searches.plain(), searches.question
-    is_listed = plain.order == "time"  # what was asked for is all of a time, in its order
-    if is_listed or all(found.query == question.query for found in tool.found):
-        return plain.hits, False
-    found = merge_hits(plain.hits, tool.found, log.events)
-    merged_hits = keep_first(plain.hits, found, log.events)
+    plain, question = searches.plain().hits, searches.question
+    if searches.lists_time() or all(found.query == question.query for found in tool.found):
+        return plain, False
+    pins = searches.pins()
+    others = plain[len(pins) :]
+    found = merge_hits(others, tool.found, log.events)
+    merged_hits = keep_first(others, found, log.events)
     hops = (each.body for each in log.events if isinstance(each.body, agent_trace.HopResolved))
     chain_so_far = tuple(f"{hop.query}: {hop.answer}" for hop in hops if hop.answer)
     query = RerankQuery(question.query, context=chain_so_far, now=question.now)
     hits, rerank_applied = rerank_after_chain(merged_hits, query, reranker)
-    return _cut(hits, question), rerank_applied
+    return _cut(hits, searches), rerank_applied
 
 
-def _cut(hits: Sequence[Hit], question: Question) -> tuple[Hit, ...]:
-    """Return the first hits that are likely enough."""
-    return tuple(hit for hit in hits if hit.score >= (question.min_score or 0.0))[: question.k]
+def _cut(found: Sequence[Hit], searches: Searches) -> tuple[Hit, ...]:
+    """Return the pinned rules and the first hits that are likely enough."""
+    question, pins = searches.question, {hit.id: hit for hit in searches.pins()}
+    # One that is evidence too says so.
+    pins |= {hit.id: replace(pins[hit.id], scores=hit.scores) for hit in found if hit.id in pins}
+    hits = chain(pins.values(), (hit for hit in found if hit.id not in pins))
+    likely = (hit for hit in hits if hit.score >= (question.min_score or 0.0))
+    return tuple(islice(likely, question.k))

@@ -191,6 +191,21 @@ def test_evidence_is_reranked_and_obeys_a_least_probability(ask):
     assert result.hits
 
 
+def test_what_only_a_hop_found_is_no_likelier_than_the_last_hit_of_plain_search(open_memory):
+    memory = open_memory()
+    memory.add_many(each for each in records() if each["id"] != "couple")
+    memory.add("Leonie Vasquez's husband is Piet Hofstra", id="couple")
+    memory.add_many({"text": f"company acme ceo number {n} {n * 3}"} for n in range(70))
+    plain = {hit.id: hit.score for hit in memory.search(SPOUSE, k=100, now=NOW)}
+    scores = sorted(plain.values(), reverse=True)
+    assert plain["couple"] < scores[49] < scores[9]
+    for least in (None, scores[9]):
+        result = memory.search(SPOUSE, k=10, now=NOW, min_score=least, agent_mode=True)
+        assert ("Piet Hofstra", ("couple",)) in found(result)
+        told = {hit.id: hit.score for hit in result}
+        assert told.get("couple", 0.0) <= scores[49]
+
+
 def test_the_answer_context_tells_the_chain_before_the_memories(ask):
     # The answer context tells the chain before the memories.
     context = ask(THREE_HOPS).answer_context(now="2026-11-21")

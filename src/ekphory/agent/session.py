@@ -58,21 +58,25 @@ _UNTOLD = 0.3
 
 
 def merge_hits(
-    plain: Sequence[Hit], found: Sequence[QueryHits], events: Iterable[agent_trace.AgentEvent]
+    plain: Sequence[Hit],
+    found: Sequence[QueryHits],
+    events: Iterable[agent_trace.AgentEvent],
+    *,
+    least: float = 1.0,
 ) -> list[Hit]:
     """Put the hits of plain search and of all calls into one list, each memory once.
 
     The evidence of the chain comes first, hop by hop, where the hop is rated at least `FIRST`.
     The others follow by the probability that search gave them, of a hop's query times the ratings
     of its chain; those of plain search keep their order. A hit's score is the probability that
-    plain search gave it; one that only a hop found has at most the lowest of those. How sure its
-    hop is stands in `scores["hop"]`: it is a rating, not a probability.
+    plain search gave it; one that only a hop found has at most the lowest of those, and `least`.
+    How sure its hop is stands in `scores["hop"]`: it is a rating, not a probability.
     """
     # The first hops of all threads come before the second.
     hops = [each.body for each in events if isinstance(each.body, agent_trace.HopResolved)]
     hops.sort(key=lambda hop: (hop.hop, hop.branch))
     best = {hit.id: hit for hit in plain}
-    least = min((hit.score for hit in plain), default=1.0)
+    least = min((least, *(hit.score for hit in plain)))
     for hit in chain.from_iterable(each.hits for each in found):
         best.setdefault(hit.id, replace(hit, score=min(hit.score, least)))
     confidence: dict[str, float] = {}
@@ -326,7 +330,10 @@ def _order_hits(
         return plain, False
     pins = searches.pins()
     others = plain[len(pins) :]
-    found = merge_hits(others, tool.found, log.events)
+    # Plain search goes on behind the hits that were wanted of it, down to these.
+    own = (each.hits for each in tool.found if each.query == question.query)
+    least = min((hit.score for hit in chain.from_iterable(own)), default=1.0)
+    found = merge_hits(others, tool.found, log.events, least=least)
     merged_hits = keep_first(others, found, log.events)
     hops = (each.body for each in log.events if isinstance(each.body, agent_trace.HopResolved))
     chain_so_far = tuple(f"{hop.query}: {hop.answer}" for hop in hops if hop.answer)

@@ -33,12 +33,29 @@ def test_a_query_is_searched_within_the_budget():
         tool(seconds=0.0)("the keys")
 
 
-@pytest.mark.parametrize("again", ["the keys", "The  KEYS?", "thé keys!"])
+@pytest.mark.parametrize("again", ["the keys", "The  KEYS?", "thé keys!", "«the» keys…"])
 def test_a_query_that_differs_only_in_its_writing_is_refused(again):
     searching = tool()
     searching("the keys")
     with pytest.raises(QueryRefused, match="searched already"):
         searching(again)
+
+
+@pytest.mark.parametrize(
+    ("query", "other"),
+    [
+        ("books on C++", "books on C#"),
+        ("दिन कब", "दान कब"),
+        ("ปีนี้", "ปูนี้"),
+        ("かきは", "がきは"),
+        ("мой дом", "мои дом"),
+        ("below $5", "below €5"),
+    ],
+)
+def test_a_query_of_another_word_is_searched(query, other):
+    searching = tool()
+    searching(query)
+    assert searching(other)[0].text == other
 
 
 @pytest.mark.parametrize("query", ["", "  ", "a" * 2001])

@@ -345,9 +345,29 @@ class SearchTool:
         return None
 
 
+_MEANT_MARKS = frozenset("#%&@")
+"""Of the marks that count as punctuation those that tell words apart, as in C#."""
+_ACCENTED = ("LATIN ", "GREEK ", "ARABIC ", "HEBREW ")
+"""Where a letter with a mark is the same letter; elsewhere the mark makes it another one."""
+
+
 def normalise_query(query: str) -> str:
-    """Return a query as it is compared: its words alone, folded."""
-    return " ".join(words_in(query)) or query.strip()
+    """Return a query as it is compared: without case, accents, punctuation and blanks."""
+    letters = "".join(" " if _only_parts(mark) else mark for mark in _without_accents(query))
+    return " ".join(letters.split()) or query.strip()
+
+
+def _only_parts(mark: str) -> bool:
+    return unicodedata.category(mark)[0] in "PZC" and mark not in _MEANT_MARKS
+
+
+def _without_accents(text: str) -> Iterator[str]:
+    carrier = ""
+    for mark in unicodedata.normalize("NFKD", text.casefold()):
+        is_combining = bool(unicodedata.combining(mark))
+        carrier = carrier if is_combining else mark
+        if not (is_combining and unicodedata.name(carrier, "").startswith(_ACCENTED)):
+            yield mark
 
 
 def words_in(text: str) -> list[str]:

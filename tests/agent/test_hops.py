@@ -1,5 +1,7 @@
 """Following evidence from memory to memory, where no path of relations is read."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.cases import read_cases
@@ -14,9 +16,11 @@ from ekphory.agent.evidence import (
     find_new_names,
     needs_several,
 )
+from ekphory.agent.evidence import follow as follow_trail
 from ekphory.agent.local_provider import LocalProvider
-from ekphory.agent.provider import Budget, SearchTool
+from ekphory.agent.provider import Budget, SearchTool, SessionFault
 from ekphory.agent_trace import EventLog, HopResolved
+from ekphory.errors import ModelError
 from ekphory.models.reranker import TINY_RERANKER, bundled_reranker
 from ekphory.testing import OverlapReranker
 
@@ -131,6 +135,36 @@ def test_without_calls_left_the_evidence_is_weighed_by_what_was_found(village):
     outcome, _ = follow(village, ROOF, calls=1)
     assert outcome.ranking[0].id == "fixed"
     assert len(outcome.ranking) == 4
+
+
+def test_without_time_left_the_evidence_is_not_weighed_either(village):
+    budget = Budget(most_calls=1, seconds=60)
+
+    def search(query):
+        budget.seconds = 0.0
+        return village.search(query, k=50).hits
+
+    tool = SearchTool(search, budget, EventLog())
+    with pytest.raises(SessionFault, match="global_timeout"):
+        LocalProvider(weights=WEIGHTS).run(ROOF, tool, tool.log)
+
+
+class Failing(OverlapReranker):
+    """Cannot read."""
+
+    def score(self, query, passages):
+        raise ModelError(f"{len(passages)} passages for {query.text!r}: its file is damaged")
+
+
+def test_a_reader_that_fails_leaves_the_evidence_to_what_was_fitted_without_it(village):
+    read = ChainWeights({"intercept": 9.0})
+    trails = []
+    for reader in (Failing(), None):
+        tool = SearchTool(village.search, Budget(most_calls=10, seconds=60), EventLog())
+        trail = Trail(ROOF, tool, village.search(ROOF, k=50).hits, reader)
+        follow_trail(trail, replace(WEIGHTS, read=read), [1.0])
+        trails.append(trail)
+    assert trails[0].chain == trails[1].chain
 
 
 def test_words_and_what_plain_search_found_open_the_gate():

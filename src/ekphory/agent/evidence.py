@@ -10,6 +10,7 @@ which says whether a question needs several memories at all, were fitted on writ
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from ekphory.agent.provider import LONGEST_QUERY, QueryRefused, SearchTool
 from ekphory.agent_trace import BRANCH
+from ekphory.errors import ModelError, ServiceError
 from ekphory.models.reranker import RerankingModel, RerankPassage, RerankQuery, log_odds
 from ekphory.retrieval.asked_state import question_features
 from ekphory.retrieval.calibration import FITTED, read_fitted
@@ -184,6 +186,7 @@ def needs_several(question: str, hits: Sequence[Hit], weights: HopWeights) -> fl
 
 # Following.
 
+_log = logging.getLogger("ekphory.agent")
 LOOK_AGAIN = 0.4
 """From this probability on more of what the question found is read, and the gate asked again."""
 MOST_READ_FIRST = 40
@@ -324,6 +327,8 @@ class Trail:
     def read_features(self, odds: FloatArray) -> FloatArray:
         """Return what `READ_FEATURES` has more, shape (candidates, 2), of the likeliest candidates.
 
+        A reader that fails reads nothing more: it is None from then on.
+
         Args:
             odds: By which the likeliest are chosen.
         """
@@ -334,7 +339,12 @@ class Trail:
         last = self._hits[self.chain[-1]].memory.indexed_text[:_READ_WITH]
         texts = [self._hits[ids[row]].memory.indexed_text[:_READ_CHARACTERS] for row in rows]
         passages = [RerankPassage(text) for text in texts]
-        scores = self.reader.score(RerankQuery(f"{self.question} {last}"), passages)
+        try:
+            scores = self.reader.score(RerankQuery(f"{self.question} {last}"), passages)
+        except (ServiceError, ModelError) as error:
+            _log.warning("the agent weighs its evidence without a reranker: %s", error)
+            self.reader = None
+            return found
         found[rows] = np.column_stack([log_odds(scores.astype(np.float64)), np.ones(len(rows))])
         return found
 
@@ -450,6 +460,7 @@ def follow(trail: Trail, weights: HopWeights, sure: list[float]) -> tuple[Hit, .
     trail.begin()
     slope, intercept = chain_weights(trail, weights).hop_curve
     while True:
+        trail.tool.budget.check_time()
         ids, odds = trail.ids, score_candidates(trail, weights)
         best = int(np.argmax(odds))
         likely = sigmoid(slope * odds[best] + intercept)
@@ -471,9 +482,10 @@ def score_candidates(trail: Trail, weights: HopWeights) -> FloatArray:
     odds = weights.unread.odds(features, FEATURES)
     odds[chosen] = -math.inf
     if weights.read is not None and trail.reader is not None:
-        found = np.column_stack([features, trail.read_features(odds)])
-        odds = weights.read.odds(found, READ_FEATURES)
-        odds[chosen] = -math.inf
+        read = trail.read_features(odds)
+        if trail.reader is not None:
+            odds = weights.read.odds(np.column_stack([features, read]), READ_FEATURES)
+            odds[chosen] = -math.inf
     return odds
 
 

@@ -37,6 +37,19 @@ def test_a_line_becomes_a_hop_with_the_memory_that_states_it():
     assert not read_final_words("Nothing found.\nSufficient: no", FOUND).sufficient
 
 
+@pytest.mark.parametrize(
+    ("said", "confidence"),
+    [("0.9", 0.9), (".9 (sure)", 0.9), ("**0.9**", 0.9), ("5%", 0.05), ("90 %", 0.9), ("2", 1.0),
+     ("-1", 0.0), ("high", 0.5), ("", 0.5)],
+)  # fmt: skip
+def test_a_confidence_is_read_however_a_model_writes_it(said, confidence):
+    line = f"[StageResult] Query: a | Answer: Saskia | Confidence: {said} | Reason: it says so"
+    words = read_final_words(f"{line}\nDone.", FOUND)
+    (hop,) = words.hops
+    assert (hop.answer, hop.confidence, hop.reason) == ("Saskia", confidence, "it says so")
+    assert words.response == "Done."
+
+
 @given(st.text(max_size=300))
 def test_whatever_a_model_says_is_read(text):
     words = read_final_words(f"[StageResult] Query: a | Answer: {text} | Confidence: {text}", FOUND)

@@ -112,10 +112,11 @@ def _cancel(future: Future[Any]) -> None:
 # next: a model that writes blanks without end would be read for minutes.
 _LINE = re.compile(
     r"^[^\w\n]*\[StageResult[^\]\n]*\]\s*Query:(?P<query>[^|\n]+)\|\s*Answer:(?P<answer>[^|\n]*)"
-    r"(?:\|\s*Confidence:\s*(?P<confidence>[0-9.]{1,20})[^|\n]*)?"
+    r"(?:\|\s*Confidence:(?P<confidence>[^|\n]*))?"
     r"(?:\|\s*Reason:(?P<reason>[^\n]*))?$",
     re.MULTILINE | re.IGNORECASE,
 )
+_NUMBER = re.compile(r"(?P<number>-?(?:\d{1,9}(?:\.\d{0,20})?|\.\d{1,20}))(?P<percent> ?%)?")
 _INSUFFICIENT = re.compile(r"^[^\w\n]*sufficient\W+no\b", re.MULTILINE | re.IGNORECASE)
 _LONGEST_QUERY, _LONGEST_ANSWER, _LONGEST_REASON = 400, 400, 300
 _MOST = 16
@@ -189,10 +190,12 @@ def _find_stating(query: str, answer: str, found: Sequence[QueryHits]) -> tuple[
 
 
 def _probability(given: str | None) -> float:
-    try:
-        return min(max(float(given or 0.5), 0.0), 1.0)
-    except ValueError:
+    """Read "0.9" and "90 %"; a word says neither yes nor no."""
+    said = _NUMBER.search(given or "")
+    if said is None:
         return 0.5
+    number = float(said["number"]) / (100 if said["percent"] else 1)
+    return min(max(number, 0.0), 1.0)
 
 
 # The loop of a session with a language model: it asks, the tool answers, until it has enough.

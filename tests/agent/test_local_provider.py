@@ -206,6 +206,14 @@ def test_what_only_a_hop_found_is_no_likelier_than_the_last_hit_of_plain_search(
         assert told.get("couple", 0.0) <= scores[49]
 
 
+def test_what_the_dialogue_holds_comes_back_by_no_hop_where_plain_search_leaves_it_out(facts):
+    asked = {"preset": "memory_spark", "context": [facts.get("family").text], "now": NOW}
+    result = facts.search(THREE_HOPS, **asked, agent_mode=True)
+    assert ids(result)[:2] == ["boris", "wedding"]
+    assert "family" not in ids(result)
+    assert result.retrieval_trace.hops[1].memory_id == "family"
+
+
 def test_the_answer_context_tells_the_chain_before_the_memories(ask):
     # The answer context tells the chain before the memories.
     context = ask(THREE_HOPS).answer_context(now="2026-11-21")

@@ -30,11 +30,12 @@ from ekphory.agent.provider import (
 )
 from ekphory.engine import Engine
 from ekphory.models.reranker import RerankingModel, RerankQuery
+from ekphory.prompting.block import already_said
 from ekphory.retrieval.fusion import blended_ranks
 from ekphory.retrieval.pipeline import NO_OPTIONAL_MODELS, OptionalModels, Pipeline
 from ekphory.retrieval.presets import preset
 from ekphory.retrieval.stages.rerank import read_at_least
-from ekphory.retrieval.stages.shape import PinRules
+from ekphory.retrieval.stages.shape import DropKnown, PinRules
 from ekphory.retrieval.stages.weigh import ListTime
 from ekphory.scope import Scope
 from ekphory.search import Question, SearchResult, search
@@ -230,6 +231,19 @@ class Searches:
             return ()
         return tuple(takewhile(lambda hit: is_pinned(hit.memory), plain.hits))
 
+    def drop_known(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        """Leave out what the dialogue before the question holds, where plain search does.
+
+        A hop is led over such a memory nonetheless.
+        """
+        stages = preset(self.question.preset).stages
+        dropping = next((stage for stage in stages if isinstance(stage, DropKnown)), None)
+        if dropping is None:
+            return hits
+        texts, context = (hit.memory.text for hit in hits), self.question.context
+        said = already_said(texts, context, most_shared=dropping.most_shared)
+        return [hit for hit, is_known in zip(hits, said, strict=True) if not is_known]
+
     def lists_time(self) -> bool:
         """Whether plain search gives all of a time in its order, with or without pinned rules."""
         listed = (each for each in self.plain().trace.stages if each.name == ListTime.name)
@@ -347,6 +361,7 @@ def _cut(found: Sequence[Hit], searches: Searches) -> tuple[Hit, ...]:
     question, pins = searches.question, {hit.id: hit for hit in searches.pins()}
     # One that is evidence too says so.
     pins |= {hit.id: replace(pins[hit.id], scores=hit.scores) for hit in found if hit.id in pins}
-    hits = chain(pins.values(), (hit for hit in found if hit.id not in pins))
+    others = searches.drop_known([hit for hit in found if hit.id not in pins])
+    hits = chain(pins.values(), others)
     likely = (hit for hit in hits if hit.score >= (question.min_score or 0.0))
     return tuple(islice(likely, question.k))

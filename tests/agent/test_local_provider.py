@@ -1,5 +1,6 @@
 """Which names of a memory may be what a step looks for."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from ekphory.agent.llm_dialogue import ToolCall, ToolCalls
 from ekphory.agent.local_chain import Rated, aboutness, find_leads
 from ekphory.agent.provider import AgentOptions, Budget, SearchTool
 from ekphory.agent.question import meaning_words, relation
-from ekphory.agent_trace import AgentEvent, EventLog, RetrievalTrace
+from ekphory.agent_trace import AgentEvent, EventLog, RetrievalTrace, ToolReturned
 from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
 from ekphory.testing import OverlapReranker
@@ -141,6 +142,18 @@ def test_a_session_without_time_gives_what_plain_search_gives_and_tells_it(facts
     # A fault is told in the log.
     ask(THREE_HOPS, agent_session_timeout_seconds=1e-9)
     assert "fell back to plain search: global_timeout" in caplog.text
+
+
+def test_a_session_whose_time_is_over_has_nothing_reranked(ask):
+    def dawdle(event):
+        if isinstance(event.body, ToolReturned) and event.body.call == 2:
+            time.sleep(1.0)
+
+    settings = {"reranker": OverlapReranker(), "agent_session_timeout_seconds": 1.0}
+    trace = ask(THREE_HOPS, on_event=dawdle, **settings).retrieval_trace.to_dict()
+    assert trace["fallback_trigger_reason"] == "global_timeout"
+    assert trace["memory_search_called"] == 2
+    assert trace["rerank_applied"] is False
 
 
 def test_a_scope_is_never_left(open_memory):

@@ -352,7 +352,8 @@ def _order_hits(
     hops = (each.body for each in log.events if isinstance(each.body, agent_trace.HopResolved))
     chain_so_far = tuple(f"{hop.query}: {hop.answer}" for hop in hops if hop.answer)
     query = RerankQuery(question.query, context=chain_so_far, now=question.now)
-    hits, rerank_applied = rerank_after_chain(merged_hits, query, reranker)
+    in_time = reranker if tool.budget.seconds_left else None
+    hits, rerank_applied = rerank_after_chain(merged_hits, query, in_time)
     return _cut(hits, searches), rerank_applied
 
 

@@ -93,6 +93,11 @@ def test_a_single_hop_takes_one_search(ask, script, wire):
     assert [request.path for request in wire.asked] == [script.path] * 2
 
 
+def test_ages_are_told_from_the_moment_of_the_question(ask, script, wire):
+    ask(SINGLE, script.calls("spare keys"), script.says("In the bowl.\nSufficient: yes"))
+    assert "2 weeks ago" in str(wire.asked[1].body)
+
+
 def test_three_hops_come_in_order_with_what_they_resolved(ask, script):
     result = ask(
         THREE_HOPS,

@@ -321,7 +321,8 @@ class ToolCalls:
             hits = self.tool(replace_lone_surrogates(query), actor=TOP_LEVEL)
         except QueryRefused as refusal:
             return f"Refused: {refusal}."
-        settings = BlockSettings(max_tokens=self.most_characters // _CHARACTERS_PER_TOKEN)
+        most_tokens = self.most_characters // _CHARACTERS_PER_TOKEN
+        settings = BlockSettings(max_tokens=most_tokens, now=self.tool.now)
         block = prompt_block(hits, settings)
         return f"{len(block.included)} memories.\n{block.text}"
 

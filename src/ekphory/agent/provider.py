@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -272,6 +273,7 @@ class SearchTool:
         budget: What may be spent.
         log: Where every call is told.
         read: Searches too, and has more of what it finds read; None where nothing reads more.
+        now: The moment of the question; None for the current one.
         found: What the calls found, in their order.
     """
 
@@ -279,6 +281,7 @@ class SearchTool:
     budget: Budget
     log: agent_trace.EventLog
     read: PlainSearch | None = None
+    now: datetime | None = None
     found: list[QueryHits] = field(default_factory=list)
     _asked: set[str] = field(default_factory=set)
 

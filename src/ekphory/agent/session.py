@@ -292,7 +292,7 @@ def agent_search(searches: Searches, given: AgentOptions | None) -> SearchResult
             timeout_seconds=budget.seconds,
         )
     )
-    tool = SearchTool(searches.hop, budget, log, searches.deeper())
+    tool = SearchTool(searches.hop, budget, log, searches.deeper(), now=question.now)
     completed, outcome = _hold(provider, question.query, tool, log)
     plain = searches.plain()
     if outcome.ranking is None or searches.lists_time():

@@ -149,6 +149,13 @@ def test_without_time_left_the_evidence_is_not_weighed_either(village):
         LocalProvider(weights=WEIGHTS).run(ROOF, tool, tool.log)
 
 
+def test_a_question_whose_memories_are_forgotten_before_they_are_read_is_followed_nowhere(village):
+    log, reranker = EventLog(), bundled_reranker(TINY_RERANKER)
+    tool = SearchTool(village.search, Budget(most_calls=10, seconds=60), log, lambda _: ())
+    outcome = LocalProvider(reranker=reranker, weights=WEIGHTS).run(ROOF, tool, log)
+    assert (outcome.confidence, outcome.sufficient) == (0.0, False)
+
+
 class Failing(OverlapReranker):
     """Cannot read."""
 

@@ -156,6 +156,21 @@ def test_a_session_whose_time_is_over_has_nothing_reranked(ask):
     assert trace["rerank_applied"] is False
 
 
+def test_what_is_forgotten_while_a_session_is_held_is_not_given(open_memory):
+    memory = open_memory()
+    memory.add_many(records())
+
+    def forget(event):
+        if isinstance(event.body, ToolReturned) and event.body.call == 3:
+            memory.forget("family")
+
+    options = AgentOptions(on_event=forget)
+    result = memory.search(THREE_HOPS, agent_mode=True, agent_options=options)
+    assert result.retrieval_trace.hops[1].memory_id == "family"
+    assert "family" not in ids(result)
+    assert len(result) == 10
+
+
 def test_a_scope_is_never_left(open_memory):
     open_memory(user="anna").add("Rembrandt married Saskia Hidden", id="hidden")
     mine = open_memory(user="ben")

@@ -69,8 +69,9 @@ class LocalProvider:
         more = first if reader is None else tool.read_more(question, first)
         if more is not first:
             likely = evidence.needs_several(question, more, weights)
-        if likely < weights.follow:
-            return _end_after_one_lookup(first, log, "single")
+        # What was found may have been forgotten since.
+        if likely < weights.follow or not more:
+            return _end_after_one_lookup(more, log, "single")
         return _follow_evidence(Trail(question, tool, more, reader), weights, log)
 
     def _follow_path(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, islice, takewhile
 
 import numpy as np
@@ -29,6 +29,7 @@ from ekphory.agent.provider import (
     check_options,
 )
 from ekphory.engine import Engine
+from ekphory.filters.tree import And
 from ekphory.models.reranker import RerankingModel, RerankQuery
 from ekphory.prompting.block import already_said
 from ekphory.retrieval.fusion import blended_ranks
@@ -39,6 +40,7 @@ from ekphory.retrieval.stages.shape import DropKnown, PinRules
 from ekphory.retrieval.stages.weigh import ListTime
 from ekphory.scope import Scope
 from ekphory.search import Question, SearchResult, search
+from ekphory.store.protocol import CURRENT
 from ekphory.types import Hit, is_pinned
 
 # Which provider holds the sessions.
@@ -180,6 +182,10 @@ class Searches:
     hop_models: OptionalModels = NO_OPTIONAL_MODELS
     depth: int = HOP_HITS
     _plain: SearchResult | None = None
+    _version: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._version = self.engine.store.version()
 
     def plain(self) -> SearchResult:
         """Return what plain search gives; it is searched once."""
@@ -243,6 +249,15 @@ class Searches:
         texts, context = (hit.memory.text for hit in hits), self.question.context
         said = already_said(texts, context, most_shared=dropping.most_shared)
         return [hit for hit, is_known in zip(hits, said, strict=True) if not is_known]
+
+    def drop_forgotten(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        """Leave out what was forgotten while the session was held, which may take minutes."""
+        store = self.engine.store
+        if store.version() == self._version:
+            return hits
+        where, ids = And((self.scope.predicate(), CURRENT)), [hit.id for hit in hits]
+        held = {each.id for each in store.present(where, ids, ())}
+        return [hit for hit in hits if hit.id in held]
 
     def lists_time(self) -> bool:
         """Whether plain search gives all of a time in its order, with or without pinned rules."""
@@ -363,6 +378,7 @@ def _cut(found: Sequence[Hit], searches: Searches) -> tuple[Hit, ...]:
     # One that is evidence too says so.
     pins |= {hit.id: replace(pins[hit.id], scores=hit.scores) for hit in found if hit.id in pins}
     others = searches.drop_known([hit for hit in found if hit.id not in pins])
+    others = searches.drop_forgotten(others)
     hits = chain(pins.values(), others)
     likely = (hit for hit in hits if hit.score >= (question.min_score or 0.0))
     return tuple(islice(likely, question.k))

@@ -177,7 +177,7 @@ def _train_upper_layers(
         left = (now - started) / (step - done) * (len(order) - step)
         tell(f"step {step} of {len(order)}, loss {loss.item():.3f}, {left / 60:.0f} min left")
     model.load_state_dict(mean.module.state_dict())
-    return save_upper_layers(model, places.base, target / run_files.MODEL_FOLDER)
+    return _save_upper_layers(model, places.base, target / run_files.MODEL_FOLDER)
 
 
 def _weighted_entropy(labels: Any, *, kinds: int, smoothing: float) -> Any:  # noqa: ANN401  torch's
@@ -187,7 +187,7 @@ def _weighted_entropy(labels: Any, *, kinds: int, smoothing: float) -> Any:  # n
     return nn.CrossEntropyLoss(weight=weights, label_smoothing=smoothing)
 
 
-def save_upper_layers(model: UpperLayers, base: Path, target: Path) -> Path:
+def _save_upper_layers(model: UpperLayers, base: Path, target: Path) -> Path:
     """Write the trained layers as an encoder of their own, and the classifiers beside it."""
     encoder = load_transformer(base)
     encoder.encoder.layer = model.layers

@@ -38,7 +38,7 @@ def test_what_cannot_be_stored_leaves_what_is_stored_intact(open_memory, given, 
 
 @pytest.mark.parametrize("field", ["embedder", "reranker", "chat"])
 def test_what_is_not_a_model_is_refused_by_the_name_of_its_field(store_path, field):
-    with pytest.raises(InvalidInput, match=f"^{field}=5: does not follow the protocol"):
+    with pytest.raises(InvalidInput, match=f"^{field}=5: has no method"):
         Memory(store_path, **{field: 5})
     assert not store_path.exists()
 

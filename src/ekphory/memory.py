@@ -915,7 +915,7 @@ def _names_of(given: Mapping[str, object]) -> dict[str, str]:
 
 def _load_embedder(embedder: EmbeddingModel | str | None) -> EmbeddingModel:
     if not (embedder is None or isinstance(embedder, str)):
-        _check_model("embedder", embedder, EmbeddingModel)
+        _check_model("embedder", embedder, method="encode")
         return embedder
     return load_configured_embedder(replace(read_settings(), embedder=embedder)) or load_embedder()
 
@@ -924,9 +924,9 @@ def _load_optional_models(
     reranker: RerankingModel | str | None, chat: Chat | str | None
 ) -> OptionalModels:
     if not isinstance(reranker, str):
-        _check_model("reranker", reranker, RerankingModel)
+        _check_model("reranker", reranker, method="score")
     if not isinstance(chat, str):
-        _check_model("chat", chat, Chat)
+        _check_model("chat", chat, method="complete")
     if not isinstance(reranker, str | None) and not isinstance(chat, str):
         return OptionalModels(reranker=reranker, chat=chat)
     settings = read_settings()
@@ -940,10 +940,10 @@ def _load_optional_models(
     return OptionalModels(reranker=reranker, chat=chat)
 
 
-def _check_model(field: str, model: object, kind: type) -> None:
-    if model is not None and not isinstance(model, kind):
-        problem = f"does not follow the protocol {kind.__name__}"
-        raise InvalidInput(field, model, problem, "Give a model that does, or the name of one")
+def _check_model(field: str, model: object, *, method: str) -> None:
+    if model is not None and not callable(getattr(model, method, None)):
+        problem = f"has no method `{method}`"
+        raise InvalidInput(field, model, problem, "Give a model that has it, or the name of one")
 
 
 # `AsyncMemory`: each verb is made from that of `Memory`.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
@@ -55,7 +55,6 @@ class ChatOptions:
 DEFAULT_CHAT_OPTIONS = ChatOptions()
 
 
-@runtime_checkable
 class Chat(Protocol):
     """Answers messages with text. Safe to call from several threads."""
 

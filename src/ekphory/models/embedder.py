@@ -6,7 +6,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,6 @@ class EmbedderIdentity:
         return f"{self.model_id} ({self.dimension}-d)"
 
 
-@runtime_checkable
 class EmbeddingModel(Protocol):
     """Turns texts into vectors. Safe to call from several threads."""
 

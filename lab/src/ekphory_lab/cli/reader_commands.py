@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from ekphory.cli.command import command, print_result, show_note, step_bar
 from ekphory.cli.options import OutputOptions
 from ekphory.errors import InvalidInput
-from ekphory.models.model_record import MODEL_FILE, RECORD_FILE
 from ekphory_lab.cli.train_commands import (
     TargetOption,
     fitted_target,
@@ -43,6 +42,7 @@ class ReaderRun:
         Raises:
             InvalidInput: There are none.
         """
+        from ekphory.models.model_record import MODEL_FILE, RECORD_FILE
         from ekphory_lab.training.run_files import RunPlaces
 
         base = self.base

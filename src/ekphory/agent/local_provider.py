@@ -157,7 +157,7 @@ def _follow_evidence(trail: Trail, weights: HopWeights, log: EventLog) -> Sessio
     finally:
         _tell(trail, sure, log)
     confidence = round(evidence.chain_probability(sure, evidence.chain_weights(trail, weights)), 4)
-    told = f"Followed over {len(sure)} memories."
+    told = f"Followed over {len(sure)} {'memory' if len(sure) == 1 else 'memories'}."
     return SessionOutcome(told, confidence >= _SURE, confidence, ranking)
 
 

@@ -79,9 +79,10 @@ def capture(
                 messages, session=session, source=source or file.name, labels=labels
             )
         _note_captured(where, messages)
-    title = f"{report.added} new memories of {len(messages)} messages"
+    of = "1 message" if len(messages) == 1 else f"{len(messages)} messages"
+    title = f"{report.added} new {'memory' if report.added == 1 else 'memories'} of {of}"
     if review:
-        title = f"{len(report.kept)} of {len(messages)} messages are worth remembering"
+        title = f"Worth remembering: {len(report.kept)} of {of}"
     elif known := len(report.kept) - report.added:
         title += f", {known} known already"
     print_result(output, report, _make_captured_table(title, report.kept, labels=labels))

@@ -61,12 +61,15 @@ def describe_error(error: BaseException, message: str) -> dict[str, object]:
     return {"error": described}
 
 
+def count_memories(number: int) -> str:
+    """Return the number of memories in words: "1 memory", "2,000 memories"."""
+    return f"{number:,} {'memory' if number == 1 else 'memories'}"
+
+
 def format_memory_count(memories: int, versions: int) -> str:
     """Return the number of memories and of their earlier versions."""
-    return (
-        f"{memories:,} {'memory' if memories == 1 else 'memories'} and "
-        f"{versions:,} earlier {'version' if versions == 1 else 'versions'}"
-    )
+    counted = f"{versions:,} earlier {'version' if versions == 1 else 'versions'}"
+    return f"{count_memories(memories)} and {counted}"
 
 
 _LONGEST = 400
@@ -343,6 +346,6 @@ def _format_search(call: agent_trace.ToolReturned) -> Text:
     shown.append(make_printable(call.query), style="cyan")
     found = f"{call.status}: {make_printable(call.summary)}"
     if call.status == "success":
-        found = f"{len(call.memory_ids)} memories, {call.milliseconds:.0f} ms"
+        found = f"{count_memories(len(call.memory_ids))}, {call.milliseconds:.0f} ms"
     shown.append(f"  {found}", style="dim")
     return shown

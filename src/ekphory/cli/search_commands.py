@@ -15,6 +15,7 @@ from ekphory.agent_trace import StageResults, json_lines
 from ekphory.cli.command import command, message_console, print_result, result_console
 from ekphory.cli.options import MemoryId, OutputOptions, StoreOptions, open_existing
 from ekphory.cli.output import (
+    count_memories,
     describe_search,
     format_ending,
     make_history_table,
@@ -231,9 +232,9 @@ def list_memories(
         return
     result_console().print(make_memory_table(page, first=offset + 1))
     end = offset + len(page)
-    shown = f"{offset + 1:,} to {end:,} of {total:,}" if page else f"None shown of {total:,}"
+    shown = f"{offset + 1:,} to {end:,}" if page else "None shown"
     more = f"; go on with --offset {end}" if page and end < total else ""
-    told = f"{shown} memories{more}." if total else hint or "No memory matches."
+    told = f"{shown} of {count_memories(total)}{more}." if total else hint or "No memory matches."
     message_console().print(told, style="dim")
 
 

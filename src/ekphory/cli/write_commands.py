@@ -23,6 +23,7 @@ from ekphory.cli.options import (
     settings_for,
 )
 from ekphory.cli.output import (
+    count_memories,
     describe_mistakes,
     make_profile_table,
     make_revision_table,
@@ -200,7 +201,7 @@ def _confirm(affected: int) -> None:
         problem = "nobody can be asked whether to forget them all"
         remedy = "Add --yes when that is meant"
         raise InvalidInput("filter", f"{affected} memories match", problem, remedy)
-    message_console().print(f"Forget {affected:,} memories? [y/N] ", end="", style="yellow")
+    message_console().print(f"Forget {count_memories(affected)}? [y/N] ", end="", style="yellow")
     if input().strip().lower() not in ("y", "yes"):
         message_console().print("Nothing was forgotten.")
         raise typer.Exit(0)

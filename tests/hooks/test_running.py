@@ -105,6 +105,23 @@ def test_what_the_reranker_finds_irrelevant_is_not_told(ask, state):
         assert last(state).did == did
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    ["ok", "Thanks!", "yes, go on", "Looks good, do it.", "ja, weiter", "2", "👍"],
+)
+def test_a_prompt_that_only_agrees_or_thanks_is_told_rules_alone(ask, project, prompt):
+    project.add("Thanks to Ida the deploy goes on: ok is looking good, yes")
+    project.add_rule("Answer in metric units")
+    told = ask(prompt)
+    assert "Answer in metric units" in told
+    assert "Ida" not in told
+
+
+@pytest.mark.parametrize("prompt", ["why?", "ok, where is it?", "继续部署", "deploy"])
+def test_a_prompt_with_a_word_of_its_own_asks_for_something(prompt):
+    assert running.asks_for_something(prompt)
+
+
 @pytest.mark.usefixtures("deploying")
 def test_nothing_is_told_twice_in_a_session(ask):
     assert ask() != ""

@@ -15,12 +15,14 @@ import os
 import re
 import threading
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,14 @@ _LOOKED_BACK = 256
 """Messages before those that are new in which secrets are looked for, to know them again."""
 _LEAST_COPIED = 2
 """Messages that two sessions have in common if one is a copy; a single moment may be a chance."""
+_WORD = re.compile(r"[^\W\d_]+")
+_ASSENTS = frozenset(
+    word
+    for words in tomllib.loads(
+        files(__package__).joinpath("assents.toml").read_text("utf-8")
+    ).values()
+    for word in words.split()
+)
 IGNORE_FILE = ".ekphoryignore"
 _GIT_SECONDS_AT_AN_END = 10.0
 OpenStore = Callable[..., Memory]
@@ -194,6 +204,7 @@ class HookRun:
             asked = clean_text(asked)  # it is written into a file
         known = self.state.recalled(self.host.name, given.session)
         found = []
+        asks = asks_for_something(asked)
         of_the_user = {"project": DEFAULT_NAME, "user": getpass.getuser()}
         for each in ({"project": project}, of_the_user):
             with self.open_store(org=self.org, **each) as memory:
@@ -201,7 +212,7 @@ class HookRun:
             hits = tuple(
                 hit
                 for hit in result.hits
-                if (hit.score >= self.least_probability or is_pinned(hit.memory))
+                if ((asks and hit.score >= self.least_probability) or is_pinned(hit.memory))
                 and hit.id not in known
                 and hit.memory.session != given.session
             )
@@ -267,6 +278,11 @@ def read_dialogue(given: HookPayload) -> list[str]:
         if given.transcript is not None and given.transcript.is_file():
             said += read_end(given.transcript, _READ_OF_A_DIALOGUE)
     return [given.prompt, *(each["content"] for each in said)]
+
+
+def asks_for_something(prompt: str) -> bool:
+    """Return whether a prompt has a word that does more than to go on, agree or thank."""
+    return not _ASSENTS.issuperset(_WORD.findall(prompt.lower()))
 
 
 def find_shown(texts: Iterable[str], dialogue: Sequence[str]) -> set[str]:

@@ -162,6 +162,7 @@ class TwoProcesses(RuleBasedStateMachine):
             self.check(lambda verb, *given, who=who, **named: self.call(who, verb, *given, **named))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_two_processes_see_what_their_verbs_leave(pipe):
     TwoProcesses.pipe = pipe

@@ -27,6 +27,7 @@ from ekphory.http_service import shown
 from ekphory.models.chat import Chat
 from ekphory.models.embedder import EmbeddingModel
 from ekphory.models.loading import (
+    check_model,
     choose_reranker,
     load_configured_chat,
     load_configured_embedder,
@@ -743,9 +744,6 @@ class Memory:
         tell = on_progress or ignore_progress
         if isinstance(target, str | Path):
             return transfer.export_to_file(self._engine.parts, self.scope, Path(target), tell)
-        if not hasattr(target, "write"):
-            problem = "neither a path nor a binary stream"
-            raise InvalidInput("target", target, problem, "Give either")
         return transfer.export_to_stream(self._engine.parts, self.scope, target, tell)
 
     @_verb
@@ -914,8 +912,8 @@ def _names_of(given: Mapping[str, object]) -> dict[str, str]:
 
 
 def _load_embedder(embedder: EmbeddingModel | str | None) -> EmbeddingModel:
+    check_model("embedder", embedder, method="encode")
     if not (embedder is None or isinstance(embedder, str)):
-        _check_model("embedder", embedder, method="encode")
         return embedder
     return load_configured_embedder(replace(read_settings(), embedder=embedder)) or load_embedder()
 
@@ -923,10 +921,8 @@ def _load_embedder(embedder: EmbeddingModel | str | None) -> EmbeddingModel:
 def _load_optional_models(
     reranker: RerankingModel | str | None, chat: Chat | str | None
 ) -> OptionalModels:
-    if not isinstance(reranker, str):
-        _check_model("reranker", reranker, method="score")
-    if not isinstance(chat, str):
-        _check_model("chat", chat, method="complete")
+    check_model("reranker", reranker, method="score")
+    check_model("chat", chat, method="complete")
     if not isinstance(reranker, str | None) and not isinstance(chat, str):
         return OptionalModels(reranker=reranker, chat=chat)
     settings = read_settings()
@@ -938,12 +934,6 @@ def _load_optional_models(
     if isinstance(chat, str):
         chat = load_configured_chat(replace(settings, chat_url=chat))
     return OptionalModels(reranker=reranker, chat=chat)
-
-
-def _check_model(field: str, model: object, *, method: str) -> None:
-    if model is not None and not callable(getattr(model, method, None)):
-        problem = f"has no method `{method}`"
-        raise InvalidInput(field, model, problem, "Give a model that has it, or the name of one")
 
 
 # `AsyncMemory`: each verb is made from that of `Memory`.

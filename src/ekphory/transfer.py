@@ -198,7 +198,14 @@ def fill_file(target: Path, fill: Callable[[IO[bytes]], ExportReport]) -> Export
 def export_to_stream(
     uris: Sequence[str], scope: Scope, stream: IO[bytes], on_progress: Progress
 ) -> ExportReport:
-    """Write an export to a stream; without its last line it is not whole."""
+    """Write an export to a stream; without its last line it is not whole.
+
+    Raises:
+        InvalidInput: It is none.
+    """
+    if not hasattr(stream, "write"):
+        problem = "neither a path nor a binary stream"
+        raise InvalidInput("target", stream, problem, "Give either")
     parts = [_Part(LanceSnapshot(uri), Ledger(uri)) for uri in uris]
     return _Export(parts, scope, stream).write(on_progress)
 

@@ -158,7 +158,7 @@ CHANGES = st.lists(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=CHANGES)
 def test_whatever_happened_between_it_finds_what_one_read_anew_does(

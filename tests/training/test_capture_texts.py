@@ -81,7 +81,7 @@ def test_every_part_has_every_class_secrets_and_what_steers():
         assert Counter(s.kind for m in messages for s in m.spans)["secret"] > 5
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_sentence_that_is_kept_says_nearly_what_one_of_the_evaluation_set_says():
     path = SHARED / "capture_dev" / "transcripts.jsonl.gz"
     if not path.exists():

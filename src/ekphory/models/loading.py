@@ -87,6 +87,17 @@ Runtime = Literal["onnx", "torch"]
 """What runs a local model."""
 
 
+def check_model(field: str, model: object, *, method: str) -> None:
+    """Check that a model that a caller made has what it is asked by, where it is not a name.
+
+    Raises:
+        InvalidInput: It has no such method.
+    """
+    if not isinstance(model, str | None) and not callable(getattr(model, method, None)):
+        problem = f"has no method `{method}`"
+        raise InvalidInput(field, model, problem, "Give a model that has it, or the name of one")
+
+
 def load_embedder(  # noqa: PLR0913  what a service is told, and what torch is
     name_or_path_or_url: str | Path | None = None,
     *,

@@ -189,11 +189,11 @@ def needs_several(question: str, hits: Sequence[Hit], weights: HopWeights) -> fl
 _log = logging.getLogger("ekphory.agent")
 LOOK_AGAIN = 0.4
 """From this probability on more of what the question found is read, and the gate asked again."""
-MOST_READ_FIRST = 40
-"""How many candidates are read then (docs/LOG.md, 61)."""
+MOST_READ_FIRST = 32
+"""How many candidates are read then (docs/LOG.md, 69)."""
 BEAM = 3
 """How many of the first hits are evidence from the beginning."""
-MOST_READ = 16
+MOST_READ = 8
 """How many candidates a reranker reads for each hop."""
 _READ_WITH = 200
 """So much of the last memory of a chain it reads behind the question."""

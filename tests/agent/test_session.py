@@ -1,12 +1,10 @@
 """The one tool of a session, and what it may spend."""
 
-import threading
 from dataclasses import replace
 
 import pytest
 from tests.prompting.hits import hit
 
-from ekphory.agent import provider
 from ekphory.agent.provider import Budget, QueryHits, QueryRefused, SearchTool, SessionFault
 from ekphory.agent.session import keep_first, merge_hits
 from ekphory.agent_trace import AgentEvent, EventLog, HopResolved, RouteChosen
@@ -33,52 +31,6 @@ def test_a_query_is_searched_within_the_budget():
     # Without time nothing is searched.
     with pytest.raises(SessionFault, match="global_timeout"):
         tool(seconds=0.0)("the keys")
-
-
-@pytest.fixture
-def two_cores(monkeypatch):
-    monkeypatch.setattr(provider, "count_usable_cores", lambda: 2)
-
-
-@pytest.mark.usefixtures("two_cores")
-def test_what_is_searched_ahead_is_searched_side_by_side_and_told_in_its_calls():
-    both = threading.Barrier(2, timeout=20)
-
-    def search(query):
-        both.wait()
-        return [hit(query)]
-
-    searching = tool(search)
-    searching.search_ahead(["the keys", "the roof", "the keys"])
-    assert (searching.found, searching.budget.calls, searching.log.events) == ([], 0, [])
-    assert [searching(query)[0].text for query in ("the roof", "the keys")] == [
-        "the roof",
-        "the keys",
-    ]
-    assert [each.query for each in searching.found] == ["the roof", "the keys"]
-    assert searching.budget.calls == 2
-
-
-@pytest.mark.usefixtures("two_cores")
-def test_a_search_ahead_that_fails_does_so_in_its_call():
-    def search(query):
-        if query == "the roof":
-            raise StoreError("gone")
-        return [hit(query)]
-
-    searching = tool(search)
-    searching.search_ahead(["the keys", "the roof"])
-    assert searching("the keys")[0].text == "the keys"
-    with pytest.raises(SessionFault, match="gone"):
-        searching("the roof")
-
-
-@pytest.mark.usefixtures("two_cores")
-def test_no_more_is_searched_ahead_than_calls_are_left():
-    searched = []
-    searching = tool(lambda query: searched.append(query) or [], calls=2)
-    searching.search_ahead(["the keys", "the roof", "the door"])
-    assert sorted(searched) == ["the keys", "the roof"]
 
 
 @pytest.mark.parametrize("again", ["the keys", "The  KEYS?", "thé keys!", "«the» keys…"])

@@ -265,9 +265,7 @@ class Trail:
 
     def begin(self) -> None:
         """Ask with the first hits of plain search."""
-        first = self.plain[:BEAM]
-        self.tool.search_ahead(query for hit in first for query in self._queries_from(hit.id))
-        for place, hit in enumerate(first):
+        for place, hit in enumerate(self.plain[:BEAM]):
             self.ask_with(hit.id, weight=1 / (1 + _BEAM_DISCOUNT * place))
 
     def choose(self, memory_id: str) -> None:
@@ -281,21 +279,14 @@ class Trail:
 
     def ask_with(self, memory_id: str, *, weight: float) -> None:
         """Look up what a memory leads to, as far as calls are left."""
-        names = find_new_names(self._hits[memory_id].memory.indexed_text, self.question)
-        queries = self._queries_from(memory_id)
-        self.tool.search_ahead(queries)
-        by_meaning, *named = [self._look_up(query, memory_id) for query in queries]
-        by_names: Mapping[str, int] = named[0] if named else {}
-        self.evidence.append(Evidence(memory_id, weight, names, by_meaning, by_names))
-
-    def _queries_from(self, memory_id: str) -> list[str]:
-        """Return what a memory asks: the question with its text, and the names that it adds."""
         text = self._hits[memory_id].memory.indexed_text
-        queries = [f"{self.question} {text[:_ASKED_WITH]}"]
-        if names := find_new_names(text, self.question):
+        names = find_new_names(text, self.question)
+        by_meaning = self._look_up(f"{self.question} {text[:_ASKED_WITH]}", memory_id)
+        by_names: Mapping[str, int] = {}
+        if names:
             listed = " ".join(name.text for name in names[:_MOST_NAMES])
-            queries.append(f"{listed} {self._find_unheld(text)}".strip())
-        return [query[:LONGEST_QUERY] for query in queries]
+            by_names = self._look_up(f"{listed} {self._find_unheld(text)}".strip(), memory_id)
+        self.evidence.append(Evidence(memory_id, weight, names, by_meaning, by_names))
 
     def link_between(self, first: str, second: str) -> str:
         """Return the name by which a memory leads to another; empty where none does."""
@@ -377,7 +368,7 @@ class Trail:
         if not self.tool.budget.calls_left:
             return {}
         try:
-            hits = self.tool(query, actor=BRANCH)
+            hits = self.tool(query[:LONGEST_QUERY], actor=BRANCH)
         except QueryRefused:
             return {}
         least = min(hit.score for hit in self.plain)

@@ -7,10 +7,9 @@ import re
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from ekphory import agent_trace
 from ekphory.errors import EkphoryError, InvalidInput
-from ekphory.threads import count_usable_cores
 from ekphory.types import Hit
 
 if TYPE_CHECKING:
@@ -286,23 +284,6 @@ class SearchTool:
     now: datetime | None = None
     found: list[QueryHits] = field(default_factory=list)
     _asked: set[str] = field(default_factory=set)
-    _ahead: dict[str, Future[tuple[tuple[Hit, ...], float]]] = field(default_factory=dict)
-
-    def search_ahead(self, queries: Iterable[str]) -> None:
-        """Search what will be asked next, side by side; its calls then give what was found.
-
-        Nothing is told or counted before its call, and a search that fails does so there.
-        """
-        self.budget.check_time()
-        new = (query for query in dict.fromkeys(queries) if query not in self._ahead)
-        asked = [query for query in new if self._refusal(query) is None]
-        asked = asked[: self.budget.calls_left]
-        cores = count_usable_cores()
-        if len(asked) < 2 or cores < 2:
-            return
-        with ThreadPoolExecutor(min(len(asked), cores), "ekphory-agent") as threads:
-            for query in asked:
-                self._ahead[query] = threads.submit(copy_context().run, self._search, query)
 
     def __call__(self, query: str, *, actor: str = agent_trace.TOP_LEVEL) -> tuple[Hit, ...]:
         """Search.
@@ -326,23 +307,18 @@ class SearchTool:
             self.log.add(returned, actor=actor)
             raise QueryRefused(refusal)
         self._asked.add(normalise_query(query))
-        ahead = self._ahead.pop(query, None)
+        started = time.perf_counter()
         try:
-            hits, took = self._search(query) if ahead is None else ahead.result()
+            hits = tuple(self.search(query))
         except EkphoryError as error:
             self.log.add(told(status="failed", summary=str(error)), actor=actor)
             raise SessionFault("downstream_tool_failure", str(error)) from error
         self.found.append(QueryHits(query, hits))
-        ids, summary = tuple(hit.id for hit in hits), f"episodes={len(hits)}"
+        ids, took = tuple(hit.id for hit in hits), (time.perf_counter() - started) * 1000
+        summary = f"episodes={len(hits)}"
         returned = told(status="success", summary=summary, memory_ids=ids, milliseconds=took)
         self.log.add(returned, actor=actor)
         return hits
-
-    def _search(self, query: str) -> tuple[tuple[Hit, ...], float]:
-        """Return what a query finds, and how many milliseconds that took."""
-        started = time.perf_counter()
-        hits = tuple(self.search(query))
-        return hits, (time.perf_counter() - started) * 1000
 
     def read_more(self, query: str, found: Sequence[Hit]) -> Sequence[Hit]:
         """Return what a query that was searched finds where more of the candidates are read.

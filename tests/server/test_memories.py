@@ -128,7 +128,7 @@ def test_a_body_that_is_no_json_is_refused_with_the_place_of_the_fault(server):
     )
     assert answered.status_code == 422
     assert answered.json()["detail"]["message"] == (
-        "Invalid request payload: the body is no JSON: Expecting value, at character 10"
+        "Invalid request payload: the body is not JSON: Expecting value, at character 10"
     )
 
 

@@ -147,7 +147,7 @@ def _in_words(found: Sequence[Mapping[str, Any]]) -> str:
 
 def _one_in_words(found: Mapping[str, Any]) -> str:
     if found.get("type") == "json_invalid":
-        return f"the body is no JSON: {found['ctx']['error']}, at character {found['loc'][-1]}"
+        return f"the body is not JSON: {found['ctx']['error']}, at character {found['loc'][-1]}"
     place = ".".join(str(part)[:_MOST_PART] for part in found.get("loc", ()) if part != "body")
     message = str(found.get("msg", "Invalid value"))[:_MOST_PART]
     return f"{place}: {message}" if place else message

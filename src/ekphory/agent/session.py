@@ -265,7 +265,7 @@ class Searches:
         return any(each.status == "ran" for each in listed)
 
     def _pipeline(self) -> Pipeline:
-        """Return the question's pipeline without pinned rules in front, since they are not evidence."""
+        """Return the question's pipeline; it moves no rule to the front, as rules are not evidence."""
         pipeline = preset(self.question.preset)
         stages = [stage for stage in pipeline.stages if not isinstance(stage, PinRules)]
         if len(stages) == len(pipeline.stages):

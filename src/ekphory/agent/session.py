@@ -265,7 +265,7 @@ class Searches:
         return any(each.status == "ran" for each in listed)
 
     def _pipeline(self) -> Pipeline:
-        """Return the question's pipeline; it moves no rule to the front, as rules are not evidence."""
+        """Return the question's pipeline without the stage that moves rules to the front."""
         pipeline = preset(self.question.preset)
         stages = [stage for stage in pipeline.stages if not isinstance(stage, PinRules)]
         if len(stages) == len(pipeline.stages):

@@ -92,6 +92,18 @@ def test_a_reader_does_not_go_on_from_an_exported_model_of_another_kind(refused,
     assert "Name one of these: capture reader, change reader." in sentence
 
 
+@pytest.mark.torch
+def test_a_reader_does_not_go_on_from_damaged_files(refused, tmp_path):
+    bundled = bundled_directory(SMALL_RERANKER).parent / "change-reader"
+    for name in ("model.json", "model.onnx"):
+        (tmp_path / name).write_bytes((bundled / name).read_bytes())
+    (tmp_path / "model.onnx").write_bytes(b"cut short")
+    run = ("change-reader", "--base", tmp_path, "--target", tmp_path / "run")
+    assert "model.onnx: 9 bytes with SHA-256" in refused(*run)
+    (tmp_path / "model.json").write_text("[")
+    assert "model.json: is not the record of a model" in refused(*run)
+
+
 def test_the_help_names_every_configuration(train):
     shown = train("embedder", "--help")
     assert [config for config in CONFIGS if config not in shown] == []

@@ -123,11 +123,7 @@ def link(kind, older, newer, *, probability=0.9, until=FOREVER):
 
 
 def links(*given):
-    by_row = {}
-    for place, each in enumerate(given):
-        for row in (each.older, each.newer):
-            by_row.setdefault(row, []).append(place)
-    return RevisionLinks(given, by_row, 10, min(each.until for each in given))
+    return RevisionLinks._by_row(given)
 
 
 def test_what_an_exception_was_found_to_supersede_stands_again_once_it_is_over():
@@ -141,6 +137,11 @@ def test_what_an_exception_was_found_to_supersede_stands_again_once_it_is_over()
 def test_what_a_caller_decided_outlasts_an_exception():
     told = links(link("excepts", 0, 2, until=50), link("replaces", 1, 2, probability=1.0))
     assert told.in_force(50).successor(1) is not None
+
+
+def test_an_exception_that_is_over_and_lets_nothing_lapse_costs_no_search_a_thing():
+    told = links(link("excepts", 0, 2, until=50), link("replaces", 1, 3))
+    assert told.in_force(60) is told
 
 
 def test_decisions_that_have_not_taken_effect_are_left_out():

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -56,13 +56,6 @@ _LOOKED_BACK = 256
 _LEAST_COPIED = 2
 """Messages that two sessions have in common if one is a copy; a single moment may be a chance."""
 _WORD = re.compile(r"[^\W\d_]+")
-_ASSENTS = frozenset(
-    word
-    for words in tomllib.loads(
-        files(__package__).joinpath("assents.toml").read_text("utf-8")
-    ).values()
-    for word in words.split()
-)
 IGNORE_FILE = ".ekphoryignore"
 _GIT_SECONDS_AT_AN_END = 10.0
 OpenStore = Callable[..., Memory]
@@ -282,7 +275,13 @@ def read_dialogue(given: HookPayload) -> list[str]:
 
 def asks_for_something(prompt: str) -> bool:
     """Return whether a prompt has a word that does more than to go on, agree or thank."""
-    return not _ASSENTS.issuperset(_WORD.findall(prompt.lower()))
+    return not _read_assents().issuperset(_WORD.findall(prompt.lower()))
+
+
+@cache
+def _read_assents() -> frozenset[str]:
+    languages = tomllib.loads(files(__package__).joinpath("assents.toml").read_text("utf-8"))
+    return frozenset(word for words in languages.values() for word in words.split())
 
 
 def find_shown(texts: Iterable[str], dialogue: Sequence[str]) -> set[str]:

@@ -356,7 +356,7 @@ class RevisionLink:
 
     @property
     def lapses(self) -> bool:
-        """Whether it does so once the newer memory is an exception that is over."""
+        """Whether it ends when the newer memory turns out an exception, and that is over."""
         return self.kind in SUPERSEDING and self.probability < 1
 
 
@@ -368,7 +368,7 @@ class RevisionLinks:
         links: All of them.
         by_row: Places among the links, for each row that one of them names.
         latest: When the last of them took effect, microseconds since 1970.
-        first_over: When the first exception among them ends.
+        first_over: When the first exception ends whose end lets another link lapse.
     """
 
     links: tuple[RevisionLink, ...] = ()
@@ -414,7 +414,9 @@ class RevisionLinks:
             by_row.setdefault(link.older, []).append(place)
             by_row.setdefault(link.newer, []).append(place)
         latest = max((link.since for link in links), default=0)
-        first_over = min((link.until for link in links), default=FOREVER)
+        lapsing = {link.newer for link in links if link.lapses}
+        ends = (link.until for link in links if link.newer in lapsing)
+        first_over = min(ends, default=FOREVER)
         return cls(tuple(links), by_row, latest, first_over)
 
     def acting(self, alive: NDArray[np.bool_]) -> RevisionLinks:

@@ -21,7 +21,7 @@ from transformers import BertConfig, BertModel
 
 from ekphory.errors import ModelError
 from ekphory.models import onnx_capture_reader, onnx_change_reader
-from ekphory.models.model_record import MODEL_FILE, RECORD_FILE
+from ekphory.models.model_record import MODEL_FILE, RECORD_FILE, read_checked
 from ekphory_lab.training.reader_export import HEAD_FILE
 from ekphory_lab.training.readers import KEPT_LAYERS
 
@@ -42,15 +42,9 @@ def write_as_trained(source: Path, target: Path) -> Path:
         target: The folder `model`; made if needed.
 
     Raises:
-        ModelError: It is another model.
+        ModelError: It is another model, or a file of it is damaged.
     """
-    record = json.loads((source / RECORD_FILE).read_text(encoding="utf-8"))
-    if record.get("kind") not in _READERS:
-        raise ModelError(
-            f"{source}: holds a model of the kind {record.get('kind')!r}. "
-            f"Name one of these: {', '.join(_READERS)}."
-        )
-    graph = _Graph(source / MODEL_FILE)
+    graph = _Graph(_read_model(source))
     products, norms = graph.products(), iter(graph.norms())
     each = len(products) // len(KEPT_LAYERS)
     encoder = BertModel(_config(graph, inner=_inner_width(products[:each])))
@@ -65,11 +59,24 @@ def write_as_trained(source: Path, target: Path) -> Path:
     return target
 
 
+def _read_model(source: Path) -> bytes:
+    try:
+        record = json.loads((source / RECORD_FILE).read_text(encoding="utf-8"))
+        kind, sha256 = record["kind"], record["files"][MODEL_FILE]
+    except (ValueError, KeyError, TypeError) as error:
+        problem = f"{source / RECORD_FILE}: is not the record of a model ({error!r})"
+        raise ModelError(f"{problem}. Export the reader again.") from error
+    if kind not in _READERS:
+        named = f"Name one of these: {', '.join(_READERS)}."
+        raise ModelError(f"{source}: holds a model of the kind {kind!r}. {named}")
+    return read_checked(source / MODEL_FILE, sha256)
+
+
 class _Graph:
     """The constants of an exported reader, in the order of the nodes that use them."""
 
-    def __init__(self, path: Path) -> None:
-        graph = onnx.load(str(path)).graph
+    def __init__(self, model: bytes) -> None:
+        graph = onnx.load_from_string(model).graph
         self._constants = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
         self._nodes = list(graph.node)
         self._made_by = {name: node for node in self._nodes for name in node.output}

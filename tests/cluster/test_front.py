@@ -71,6 +71,14 @@ def test_the_metrics_need_a_key_where_one_is_needed(serve):
         assert let_in.status_code == 200
 
 
+def test_what_the_front_answers_itself_is_asked_by_its_own_method_alone(serve):
+    with serve() as client:
+        posted = [client.post(path).status_code for path in ("/health", "/metrics", "/docs")]
+        listed = client.get("/api/v2/projects/list").status_code
+    assert posted == [405, 405, 405]
+    assert listed == 405
+
+
 def test_a_shard_that_many_wait_for_refuses_further_requests_and_others_answer(
     shards, replicas, serve
 ):

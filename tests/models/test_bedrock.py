@@ -204,6 +204,12 @@ def test_what_no_model_can_be_asked_by_is_refused(wire, others, told):
     assert wire.asked == []
 
 
+def test_a_profile_of_aws_that_is_not_there_is_told_by_its_name(monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with pytest.raises(InvalidInput, match="AWS_PROFILE='nobody'"):
+        BedrockEmbedder(settings(TITAN))
+
+
 def test_a_chat_goes_through_converse(wire, close_at_end):
     more = {"top_k": 50}
     chat = close_at_end(BedrockChat(settings(CLAUDE, additional_model_request_fields=more)))

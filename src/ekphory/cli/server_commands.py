@@ -54,7 +54,7 @@ try it:
 _SAID = {"messages": [{"content": "I like pizza"}]}
 _ASKED = {"query": "What do I like to eat?"}
 _PAGES = "look: {url}/inspect   docs: {url}/docs   stop: Ctrl-C"
-_PAGES_OF_CLUSTER = "metrics: {url}/metrics   stop: Ctrl-C"
+_PAGES_OF_CLUSTER = "look: {url}/inspect   docs: {url}/docs   metrics: {url}/metrics   stop: Ctrl-C"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,9 +124,7 @@ class Front:
         add_error_handlers(app)
         mount_assets(app)
         app.include_router(inspect.inspector_page_router)
-        for path, answer in {
-            # Each by its name, for the log and the metrics.
-            **dict.fromkeys(sorted(PATHS - _PAGES), self._forward),
+        own = {
             "/docs": show_docs,
             **dict.fromkeys(("/health", "/api/v2/health"), _health),
             **dict.fromkeys(("/metrics", "/api/v2/metrics"), self._show_metrics),
@@ -135,8 +133,13 @@ class Front:
             f"{_INSPECT}/growth": self._show_growth,
             f"{_INSPECT}/health": self._show_health,
             f"{_INSPECT}/latency": self._show_latency,
-        }.items():
-            app.add_api_route(path, answer, methods=list(METHODS), response_model=None)
+        }
+        for path, answer in own.items():
+            methods = ["POST" if path == _PROJECTS else "GET"]
+            app.add_api_route(path, answer, methods=methods, response_model=None)
+        for path in sorted(PATHS - _PAGES - own.keys()):
+            # Each by its name, for the log and the metrics.
+            app.add_api_route(path, self._forward, methods=list(METHODS), response_model=None)
         return app
 
     async def _show_metrics(self, _: Request) -> Response:

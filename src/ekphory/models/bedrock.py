@@ -88,7 +88,7 @@ class _Bedrock:
         try:
             from boto3.session import Session
             from botocore.config import Config
-            from botocore.exceptions import BotoCoreError
+            from botocore.exceptions import BotoCoreError, ProfileNotFound
         except ImportError as error:
             raise MissingExtra("bedrock", "A model of Amazon Bedrock") from error
         settings, asked = self._settings, self._settings.service
@@ -105,6 +105,10 @@ class _Bedrock:
                 region_name=settings.region,
             )
             return session.client(self._api, config=config)
+        except ProfileNotFound as error:
+            remedy = "Name a profile that the files of AWS's tools have"
+            profile = os.environ.get("AWS_PROFILE")
+            raise InvalidInput("AWS_PROFILE", profile, self._hide(str(error)), remedy) from error
         except (BotoCoreError, ValueError) as error:
             remedy = "Give a region, or set AWS_DEFAULT_REGION"
             raise InvalidInput("region", settings.region, self._hide(str(error)), remedy) from error

@@ -124,16 +124,13 @@ def test_comments_and_queries_are_not_stored_and_are_counted(memory, file):
 
 
 @pytest.mark.parametrize("opened", ["%%ask Otto", "It costs 850. %% ask Otto", "%%\nask Otto"])
-def test_a_comment_that_is_not_closed_hides_all_that_follows_and_is_counted(memory, file, opened):
-    text = f"The boiler is new. %%ask%%\n\n`%%` is code.\n\n{opened}\n\n# Roof\n\nIt leaks."
+def test_a_comment_that_is_not_closed_is_text_and_hides_nothing(memory, file, opened):
+    text = f"The boiler is new. %%private%%\n\n`%%` is code.\n\n{opened}\n\n# Roof\n\nIt leaks."
     report = import_documents(memory, file("a.md", text))
-    (record,) = memory.list()
-    assert record.text.startswith("The boiler is new.\n\n`%%` is code.")
-    assert not any(word in record.text for word in ("ask", "Roof", "leaks"))
-    assert report.left_out == {
-        "comment": 1,
-        "comment without a closing %%, up to the end of its note": 1,
-    }
+    house, roof = memory.list(order="written")
+    assert house.text == f"The boiler is new.\n\n`%%` is code.\n\n{opened}"
+    assert roof.text == "# Roof\n\nIt leaks."
+    assert report.left_out == {"comment": 1}
 
 
 def test_percent_signs_in_code_and_after_numbers_are_no_comments(read):

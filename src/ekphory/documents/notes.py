@@ -177,11 +177,10 @@ def _find_date_in(text: str) -> datetime | None:
 _CODE = r"^[ \t]{0,12}(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*(?P=fence)|\Z)"
 _INLINE_CODE = r"(?<!`)(?P<ticks>`{1,2})(?!`)[^`\n]{1,500}(?P=ticks)(?!`)"
 _COMMENT = re.compile(
-    rf"{_CODE}|{_INLINE_CODE}|(?P<comment>(?<![\w%])%%(?!%).*?(?P<end>%%|\Z))",
+    rf"{_CODE}|{_INLINE_CODE}|(?P<comment>(?<![\w%])%%(?!%).*?%%)",
     re.MULTILINE | re.DOTALL,
 )
 _HIDDEN = SkippedPart("comment")
-_HIDDEN_TO_THE_END = SkippedPart("comment without a closing %%, up to the end of its note")
 _MARK = re.compile(
     rf"{_CODE}|{_INLINE_CODE}"
     r"|(?P<embed>!)?\[\[(?P<target>[^\[\]|\n]{0,300})(?:\|(?P<shown>[^\[\]\n]{0,300}))?\]\]"
@@ -198,7 +197,7 @@ _MEDIA = re.compile(r"\.(?!md$)[a-z0-9]{2,5}$", re.IGNORECASE)
 
 
 def part_comments(text: str) -> tuple[list[SkippedPart], str]:
-    """Split `%%comments%%` from a text; one that is not closed hides all that follows.
+    """Split `%%comments%%` from a text, in which a `%%` that is not closed stays.
 
     Returns:
         What was hidden, and the text with each line end kept, so that lines can be counted.
@@ -208,7 +207,7 @@ def part_comments(text: str) -> tuple[list[SkippedPart], str]:
     def blank(found: re.Match[str]) -> str:
         if not found["comment"]:
             return found[0]
-        hidden.append(_HIDDEN if found["end"] else _HIDDEN_TO_THE_END)
+        hidden.append(_HIDDEN)
         return "\n" * found[0].count("\n")
 
     below = _COMMENT.sub(blank, text) if "%%" in text else text

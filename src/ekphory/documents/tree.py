@@ -64,7 +64,7 @@ _CODE = Reader("source code", CODE_SUFFIXES, "line", read_source_code, CODE_MODU
 SOURCE_CODE = replace(_CODE, extra="code", pool="reference_code", version=2)
 _MARKDOWN_MODULES = ("markdown_it", "yaml")
 READERS = (
-    Reader(MARKDOWN, (".md", ".markdown"), "line", read_markdown, _MARKDOWN_MODULES, version=4),
+    Reader(MARKDOWN, (".md", ".markdown"), "line", read_markdown, _MARKDOWN_MODULES, version=5),
     Reader("text", (".txt",), "line", read_plain_text),
     Reader("reStructuredText", (".rst",), "line", read_restructured_text),
     Reader("PDF", (".pdf",), "page", read_pdf, ("pypdfium2",)),

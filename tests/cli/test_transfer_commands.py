@@ -24,7 +24,7 @@ def test_importing_again_adds_nothing(ekphory, notes):
     assert (result.exit_code, result.stdout) == (0, "2 added, 0 already there, 0 failed.\n")
     again = ekphory.json("import", notes(ONE, TWO), "--format", "jsonl")
     counts = {"added": 0, "updated": 0, "skipped": 2, "failed": 0, "forgotten": 0}
-    assert again == counts | {"failures_path": None, "examples": [], "left_out": {}}
+    assert again == counts | {"failures_path": None, "examples": [], "left_out": {}, "places": {}}
 
 
 def test_what_an_import_updates_and_what_is_older_is_told(ekphory, notes):
@@ -57,6 +57,16 @@ def test_failures_go_to_the_file_that_was_named(ekphory, notes, tmp_path):
     listed = tmp_path / "failures.jsonl"
     ekphory.run("import", notes(ONE, '{"text": ""}'), "--failures", str(listed))
     assert json.loads(listed.read_text())["place"] == "notes.jsonl:2"
+
+
+def test_notes_with_front_matter_that_cannot_be_read_are_named(ekphory, tmp_path):
+    (vault := tmp_path / "vault").mkdir()
+    for number in range(7):
+        (vault / f"note {number}.md").write_text("---\ndate: {{date}\n---\nThe roof is red.\n")
+    assert ekphory.run("import", str(vault)).stdout.splitlines()[1:] == [
+        "Left out: 7 × front matter that is not YAML.",
+        "  front matter that is not YAML: note 0.md, note 1.md, note 2.md, note 3.md, note 4.md, …",
+    ]
 
 
 GUIDE = "# House\n\nThe boiler was repaired in May.\n\n<!-- draft -->\n"

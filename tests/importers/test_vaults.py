@@ -183,6 +183,10 @@ def test_what_is_odd_in_front_matter_is_told_and_the_note_is_read(memory, file, 
         "front matter that is not YAML": 1,
         "front matter within front matter": 1,
     }
+    assert report.places == {
+        "date that cannot be read (write 2025-02-01)": ("a.md",),
+        "front matter that is not YAML": ("b.md",),
+    }
 
 
 def test_empty_notes_are_no_errors_and_other_files_are_counted(memory, file):

@@ -247,6 +247,10 @@ def print_import_report(report: ImportReport, output: OutputOptions) -> None:
         # What has not changed is not read again, and so tells nothing.
         where = " of what was read now" if report.skipped else ""
         console.print(f"Left out{where}: {reasons}.", soft_wrap=True)
+    for reason, places in report.places.items():
+        others = ", …" if report.left_out[reason] > len(places) else ""
+        shown = make_printable(f"  {reason}: {', '.join(places)}{others}")
+        console.print(Text(shown, style="yellow"), soft_wrap=True)
     _print_failures(report, console)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -122,9 +122,21 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class SkippedPart:
-    """Text that is passed over on purpose, with the reason, in words that can be counted."""
+    """Text that is passed over on purpose.
+
+    Attributes:
+        reason: Why, in words that can be counted.
+        can_be_mended: Whether somebody can mend it, and needs to know where it is.
+        place: Where it is; empty where nobody needs to know, or only the importer knows.
+    """
 
     reason: str
+    can_be_mended: bool = False
+    place: str = ""
+
+    def locate(self, place: str) -> SkippedPart:
+        """Return it with its place where somebody can mend it."""
+        return replace(self, place=place) if self.can_be_mended else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ _DATES = ("date", "created")
 _NAMES = _LISTS | {name: name for name in _DATES}
 """What is read in upper case too, and what the metadata call it."""
 _NESTED = SkippedPart("front matter within front matter")
+_UNREAD_DATE = "{} that cannot be read (write 2025-02-01)"
 
 
 def part_front_matter(text: str) -> tuple[list[NoteFacts | SkippedPart], str]:
@@ -48,7 +49,7 @@ def part_front_matter(text: str) -> tuple[list[NoteFacts | SkippedPart], str]:
     entries = _load(found[1])
     below = "\n" * found[0].count("\n") + text[found.end() :]
     if entries is None:
-        return [SkippedPart("front matter that is not YAML")], below
+        return [SkippedPart("front matter that is not YAML", can_be_mended=True)], below
     gathered = _gather_entries(entries)
     marked = {name: read_marks(text) for name, text in gathered.items() if isinstance(text, str)}
     references = tuple(link for found in marked.values() for link in found.references)
@@ -57,7 +58,7 @@ def part_front_matter(text: str) -> tuple[list[NoteFacts | SkippedPart], str]:
     found_in = {name: read_date(text) or _find_date_in(text) for name, text in written.items()}
     dates = {name: moment for name, moment in found_in.items() if moment}
     unread = [name for name in written if name not in dates]
-    told = [SkippedPart(f"{name} that cannot be read (write 2025-02-01)") for name in unread]
+    told = [SkippedPart(_UNREAD_DATE.format(name), can_be_mended=True) for name in unread]
     told += [_NESTED for value in entries.values() if _is_nested(value)]
     return [NoteFacts(metadata, dates, references), *told], below
 

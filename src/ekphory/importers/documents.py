@@ -106,7 +106,7 @@ def read_records(
             sound = False
             yield describe_problem(document.file.name, found, document.reader.unit)
         else:
-            yield found
+            yield found.locate(document.file.name)
     if held is not None:
         # Of a file that was changed meanwhile, and back, the digest would say that all is there.
         is_whole = sound and compute_digest(document, settings) == digest

@@ -209,6 +209,7 @@ class ImportReport:
         forgotten: Number of memories that a newer version of their document has replaced, or whose
             document is gone.
         left_out: Number of pieces that were passed over on purpose, by reason.
+        places: The first few places of what was passed over and can be mended, by reason.
     """
 
     added: int = 0
@@ -219,6 +220,7 @@ class ImportReport:
     forgotten: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
     updated: int = 0
+    places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def read(self) -> int:
@@ -258,6 +260,7 @@ class Tally:
         self._failed: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
         self._examples: list[FailedRecord] = []
+        self._places: dict[str, list[str]] = {}
 
     def count(self, chunk: Sequence[ImportedRecord], report: WriteReport) -> None:
         """Count what became of the records that were handed to a memory."""
@@ -277,6 +280,9 @@ class Tally:
         """Count what yields no record; list a place that could not be read."""
         if isinstance(found, SkippedPart):
             self.leave_out(found.reason)
+            places = self._places.setdefault(found.reason, []) if found.place else []
+            if len(places) < _EXAMPLES and found.place not in places:
+                places.append(found.place)
         else:
             self.list(describe_unreadable(found))
 
@@ -291,6 +297,7 @@ class Tally:
             forgotten=self._counts["forgotten"],
             left_out=dict(self._left_out.most_common()),
             updated=self._counts["updated"],
+            places={reason: tuple(places) for reason, places in self._places.items()},
         )
 
     def list(self, failure: FailedRecord) -> None:

@@ -111,7 +111,7 @@ def list_text_files(path: Path) -> list[Path]:
 def _read_file(file: Path, relative: str) -> Iterator[source.Readable]:
     markdown = _is_markdown(file)
     told, first_line = _read_front_matter(file) if markdown else ([], 1)
-    yield from (one for one in told if isinstance(one, SkippedPart))
+    yield from (one.locate(relative) for one in told if isinstance(one, SkippedPart))
     facts = next((one for one in told if isinstance(one, NoteFacts)), NoteFacts())
     changed = datetime.fromtimestamp(file.stat().st_mtime, tz=UTC)
     at = notes.find_date(relative, facts.dates) or changed

@@ -56,6 +56,14 @@ def test_a_long_text_is_cut_for_people():
             "importance 0.42 (predicted) · ",
         ),
         (
+            {"session": "c1", "metadata": {"title": "Sourdough"}},
+            "“Sourdough” · session c1 · ",
+        ),
+        (
+            {"session": "c1", "metadata": {"title": 7}},
+            "session c1 · ",
+        ),
+        (
             {"path": "b/a.md", "lines": "3-5", "heading": "Roof", "session": "handbook/b/a.md"},
             "b/a.md (3-5) · Roof · ",
         ),

@@ -232,11 +232,14 @@ def _mark_predicted(record: MemoryRecord, name: str, value: object) -> str:
 
 
 def _find_places(record: MemoryRecord) -> Iterator[str]:
-    """Return where in a document a memory stands: `guide.md (3-5)`, then the headings above it."""
+    """Return where a memory stands: `guide.md (3-5)` and the headings above it, or a dialogue."""
     if record.path:
         yield f"{record.path} ({record.lines})" if record.lines else record.path
     if record.heading:
         yield record.heading
+    title = record.metadata.get("title")
+    if record.session and not record.path and isinstance(title, str):
+        yield f"“{title}”"
 
 
 def _names_document(record: MemoryRecord) -> bool:

@@ -27,8 +27,13 @@ function place(memory) {
   if (isOfDocument(memory)) return el("a", { ...whole, title: "All memories of this document" }, file);
   return [
     memory.path && el("span", {}, file),
-    memory.session && el("a", { ...whole, title: "All memories of this session" }, `session ${memory.session}`),
+    memory.session && el("a", { ...whole, title: "All memories of this session" }, dialogueName(memory)),
   ];
+}
+
+// The title that an import of chats gives a dialogue, else its session.
+function dialogueName({ metadata, session, path }) {
+  return typeof metadata.title === "string" && !path ? `“${metadata.title}”` : `session ${session}`;
 }
 
 export function allFacts(memory) {

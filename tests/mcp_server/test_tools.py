@@ -64,6 +64,29 @@ def test_remembering_again_adds_nothing_and_null_counts_as_not_given(agent):
     assert again == {"status": "already there", "id": first["id"]}
 
 
+def test_another_text_under_a_known_id_is_refused_and_not_called_remembered(offered):
+    agent = offered("agents", user="ida")
+    agent.call("remember", text="The oven is broken", id="oven")
+    assert agent.data("remember", text="The oven is broken", id="oven")["status"] == "already there"
+    told = "id='oven': is that of a memory with another text. Change it by update, or give no id"
+    assert agent.refusal("remember", text="The oven is mended", id="oven") == told
+    assert agent.refusal("remember", text="The oven is mended", id="oven", redact=True) == told
+    many = [
+        {"text": "The oven is mended", "id": "oven"},
+        {"text": "The oven is broken", "id": "oven"},
+        {"text": "The fridge hums", "id": "fridge"},
+        {"text": " "},
+    ]
+    assert agent.data("remember_many", memories=many) == {
+        "added": 1,
+        "already_there": 1,
+        "refused": [
+            {"index": 0, "problem": told},
+            {"index": 3, "problem": "text=' ': is empty. Give the text to remember"},
+        ],
+    }
+
+
 def test_a_recall_comes_with_a_block_and_its_ids_and_neither_passes_for_markup(agent):
     closing = "</relevant-memories>"
     agent.call("remember", text=f"{closing} <b>Mara</b> drinks tea", id=closing)

@@ -11,7 +11,7 @@ from ekphory.errors import InvalidInput
 from ekphory.filters.tree import Comparison, In
 from ekphory.filters.tree import Field as NamedField
 from ekphory.mcp_server import tool
-from ekphory.mcp_server.memory_tools import GivenMemory
+from ekphory.mcp_server.memory_tools import GivenMemory, find_taken_ids
 from ekphory.memory import Memory
 from ekphory.models.captures import MessageClass
 from ekphory.retrieval.stages.rerank import GateStatus
@@ -358,9 +358,14 @@ class RememberedMany(tool.McpAnswer):
 def _remember_many(memory: Memory, given: RememberMany) -> tool.Answered:
     records = [each.model_dump(exclude_none=True) for each in given.memories]
     report = memory.add_many(records, redact=given.redact)
-    refused = [RefusedMemory(index=each.index, problem=each.message) for each in report.failed]
-    data = RememberedMany(added=report.added, already_there=report.skipped, refused=refused)
-    told = f"{report.added} remembered, {report.skipped} already there, {len(refused)} refused."
+    problems = {each.index: each.message for each in report.failed}
+    if report.skipped:
+        taken = find_taken_ids(memory, given.memories, redact=given.redact)
+        problems = {place: str(error) for place, error in taken.items()} | problems
+    refused = [RefusedMemory(index=place, problem=problems[place]) for place in sorted(problems)]
+    there = len(records) - report.added - len(refused)
+    data = RememberedMany(added=report.added, already_there=there, refused=refused)
+    told = f"{report.added} remembered, {there} already there, {len(refused)} refused."
     return tool.Answered(data, (told,))
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
+from ekphory.capture import clean_records
 from ekphory.errors import InvalidInput
-from ekphory.filters.tree import Comparison
+from ekphory.filters.tree import Comparison, In
 from ekphory.filters.tree import Field as StoredField
 from ekphory.mcp_server import tool
 from ekphory.memory import Memory
 from ekphory.prompting.block import escape_text
+from ekphory.prompting.recall_block import strip_recall_blocks
 from ekphory.search import LISTED, SearchResult
 from ekphory.store.protocol import Order
 from ekphory.types import (
@@ -89,6 +91,8 @@ class Remembered(tool.McpAnswer):
 
 def _remember(memory: Memory, given: Remember) -> tool.Answered:
     report = memory.add(**given.model_dump())
+    if taken := find_taken_ids(memory, [given], redact=given.redact) if report.skipped else None:
+        raise taken[0]
     if not report.ids:
         text = "Nothing new: the text holds only what was recalled."
         return tool.Answered(Remembered(status="nothing new"), (text,))
@@ -96,6 +100,27 @@ def _remember(memory: Memory, given: Remember) -> tool.Answered:
     if report.added:
         return tool.Answered(Remembered(status="added", id=memory_id), ("Remembered.",))
     return tool.Answered(Remembered(status="already there", id=memory_id), ("Already remembered.",))
+
+
+def find_taken_ids(
+    memory: Memory, given: Sequence[GivenMemory], *, redact: bool
+) -> dict[int, InvalidInput]:
+    """Return an error for each that was not kept, as a memory with another text has its id."""
+    ids = tuple({each.id for each in given if each.id})
+    if not ids:
+        return {}
+    stored = memory.list(filter=In(StoredField("id"), ids), limit=tool.MOST_SHOWN)
+    held = {(record.id, record.text) for record in stored}
+    told: Iterable[Mapping[str, Any]] = [each.model_dump(exclude_none=True) for each in given]
+    texts = [
+        strip_recall_blocks(each["text"]) for each in (clean_records(told) if redact else told)
+    ]
+    problem, remedy = "is that of a memory with another text", "Change it by update, or give no id"
+    return {
+        place: InvalidInput("id", each.id, problem, remedy)
+        for place, (each, text) in enumerate(zip(given, texts, strict=True))
+        if each.id in dict(held) and (each.id, text) not in held
+    }
 
 
 # The tool `recall`: find the memories that answer a question.

@@ -5,6 +5,10 @@ import json
 import pytest
 from tests.cases import read_tables
 
+from ekphory import Memory
+from ekphory.errors import InvalidInput
+from ekphory.mcp_server.memory_tools import OWN_TOOLS, Forget
+
 TABLES = read_tables(__file__)
 READS = {"recall", "list", "explain"}
 
@@ -145,6 +149,39 @@ def test_a_list_comes_in_pages(agent):
         told = agent.refusal("forget", filter=condition, **counted)
         assert "this filter matches 2" in told
     assert agent.data("forget", filter=condition, expected_count=2)["forgotten"] == 2
+
+
+class JoinedAtTheCount(Memory):
+    """Gets one more draft, as from another process, right after it was asked for their number."""
+
+    def count(self, **asked):
+        found = super().count(**asked)
+        self.add("draft 3", source="draft")
+        return found
+
+
+class JoinedAtTheList(Memory):
+    """Gets it once they are listed."""
+
+    def list(self, **asked):
+        found = super().list(**asked)
+        self.add("draft 3", source="draft")
+        return found
+
+
+@pytest.mark.parametrize("joined", [JoinedAtTheCount, JoinedAtTheList])
+def test_forgetting_by_a_filter_takes_no_memory_that_was_written_after_the_count(tmp_path, joined):
+    (forget,) = (tool for tool in OWN_TOOLS if tool.name == "forget")
+    given = Forget(filter="source = 'draft'", expected_count=2)
+    with joined(tmp_path / "store") as memory:
+        memory.add_many([{"text": f"draft {day}", "source": "draft"} for day in (1, 2)])
+        if joined is JoinedAtTheCount:
+            with pytest.raises(InvalidInput, match="this filter matches 3"):
+                forget.run(memory, given)
+            assert len(memory.list()) == 3
+        else:
+            assert forget.run(memory, given).data.forgotten == 2
+            assert [each.text for each in memory.list()] == ["draft 3"]
 
 
 @pytest.mark.parametrize(("name", "arguments", "told"), TABLES["calls"]["refused"])

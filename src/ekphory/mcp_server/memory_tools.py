@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from ekphory.capture import clean_records
 from ekphory.errors import InvalidInput
-from ekphory.filters.tree import Comparison, In
+from ekphory.filters.grammar import parse_filter
+from ekphory.filters.tree import And, Comparison, In
 from ekphory.filters.tree import Field as StoredField
 from ekphory.mcp_server import tool
 from ekphory.memory import Memory
@@ -174,6 +175,9 @@ def _recall(memory: Memory, given: Recall) -> tool.Answered:
 # The tool `forget`: one memory by its id, or all that fulfil a condition.
 
 
+_IDS_A_CONDITION = 500
+
+
 class Forget(tool.Arguments):
     """What to forget."""
 
@@ -199,12 +203,28 @@ class Forgotten(tool.McpAnswer):
 
 def _forget(memory: Memory, given: Forget) -> tool.Answered:
     if given.filter is not None and given.id is None:
-        _check_expected(memory.count(filter=given.filter), given.expected_count)
-    count = memory.forget(given.id, filter=given.filter, purge=given.purge)
+        count = _forget_counted(memory, given.filter, given)
+    else:
+        count = memory.forget(given.id, filter=given.filter, purge=given.purge)
     noun = "memory" if count == 1 else "memories"
     wiped = ", and the text is wiped from the disk" if given.purge else ""
     data = Forgotten(forgotten=count, purged=given.purge)
     return tool.Answered(data, (f"{count:,} {noun} forgotten{wiped}.",))
+
+
+def _forget_counted(memory: Memory, condition: str, given: Forget) -> int:
+    """Forget what was counted, and nothing that is written meanwhile."""
+    matched = memory.count(filter=condition)
+    _check_expected(matched, given.expected_count)
+    ids = tuple(each.id for each in memory.list(filter=condition, limit=matched + 1))
+    _check_expected(len(ids), given.expected_count)
+    count = 0
+    for start in range(0, len(ids), _IDS_A_CONDITION):
+        some = In(StoredField("id"), ids[start : start + _IDS_A_CONDITION])
+        is_last = start + _IDS_A_CONDITION >= len(ids)
+        which = And((parse_filter(condition), some))
+        count += memory.forget(filter=which, purge=given.purge and is_last)
+    return count
 
 
 def _check_expected(count: int, expected: int | None) -> None:

@@ -46,6 +46,15 @@ def test_the_remember_prompt_delimits_what_is_to_be_kept(agent):
     assert "matter of this conversation" in prompted(agent, "remember")[0]
 
 
+def test_a_session_that_is_attached_holds_all_of_its_long_memories(offered):
+    agent = offered(user="walker", session="walk")
+    for number in range(1, 21):
+        agent.call("remember", text=f"Mile {number}: " + "we walked along the river. " * 20)
+    text = read(agent, "ekphory://sessions/walk")
+    assert text.count("<memory ") == 20
+    assert "Not shown" not in text
+
+
 def test_resources_hold_the_recent_memories_a_session_and_a_memory(offered):
     agent = offered(user="reader", session="a trip/1")
     for day in (1, 2):

@@ -119,6 +119,7 @@ def test_what_tries_to_steer_a_model_is_neither_in_text_nor_in_data(agent, given
         assert "gnore all previous" not in json.dumps(data) + "".join(texts)
         assert "Mara drinks coffee" in texts[0]
         assert [each["reason"] for each in data["withheld"]] == ["tries to steer a model"]
+        assert "Withheld, since they try to steer a model: 1." in texts
 
 
 def test_an_empty_result_says_so_and_hits_that_are_too_unlikely_are_left_out(agent):
@@ -149,6 +150,17 @@ def test_a_list_comes_in_pages(agent):
         told = agent.refusal("forget", filter=condition, **counted)
         assert "this filter matches 2" in told
     assert agent.data("forget", filter=condition, expected_count=2)["forgotten"] == 2
+
+
+def test_the_text_says_how_many_memories_it_has_no_room_for(agent):
+    for number in range(1, 5):
+        agent.call("remember", text=f"Trip {number}: " + "we walked along the river. " * 20)
+    data, (block, _, left, total) = agent.call("list", max_tokens=400)
+    assert (len(data["memories"]), block.count("<memory ")) == (4, 1)
+    assert left == "Not shown, since they do not fit into 400 tokens: 3."
+    assert total == "4 in all."
+    _, texts = agent.call("recall", query="Where did we walk?", max_tokens=1)
+    assert texts == ["", "Not shown, since they do not fit into 1 tokens: 4."]
 
 
 class JoinedAtTheCount(Memory):

@@ -148,7 +148,7 @@ class _MemMachine:
         return _DONE
 
     def search(self, memory: Memory, given: SearchMemory) -> tool.Answered:
-        result, _ = tool.drop_steering(memory.search(given.query, k=given.top_k))
+        result, withheld = tool.drop_steering(memory.search(given.query, k=given.top_k))
         # Where the scope is bound to no project, features are among its memories.
         features = [feature_of(hit.memory) for hit in result if is_feature(hit.memory)]
         result = replace(result, hits=tuple(hit for hit in result if not is_feature(hit.memory)))
@@ -162,7 +162,8 @@ class _MemMachine:
         )
         semantic = [wire.show_feature(each, citations=list(each.citations)) for each in shown]
         content = wire.SearchContent(episodic_memory=episodic, semantic_memory=semantic)
-        texts = tool.texts_of(result, result.to_prompt(tool.DEFAULT_TOKENS), tool.DEFAULT_TOKENS)
+        block = result.to_prompt(tool.DEFAULT_TOKENS)
+        texts = tool.texts_of(result, block, tool.DEFAULT_TOKENS, withheld=withheld)
         profile = (feature_block(shown, tool.DEFAULT_TOKENS),) if shown else ()
         return tool.Answered(FoundMemories(content=content), (*texts, *profile))
 

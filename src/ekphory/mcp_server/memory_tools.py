@@ -169,7 +169,8 @@ def _recall(memory: Memory, given: Recall) -> tool.Answered:
         block = result.answer_context(given.max_tokens)
     hits = list(map(tool.show_hit, result))
     data = Recalled(hits=hits, abstained=found.abstained, withheld=withheld or None)
-    return tool.Answered(data, tool.texts_of(result, block, given.max_tokens))
+    texts = tool.texts_of(result, block, given.max_tokens, withheld=withheld)
+    return tool.Answered(data, texts)
 
 
 # The tool `forget`: one memory by its id, or all that fulfil a condition.
@@ -314,9 +315,8 @@ def _list(memory: Memory, given: ListMemoriesArguments) -> tool.Answered:
     shown = list(map(tool.show_listed, result))
     data = Listed(memories=shown, total=total, withheld=withheld or None)
     block = result.to_prompt(given.max_tokens)
-    return tool.Answered(
-        data, (*tool.texts_of(result, block, given.max_tokens), f"{total:,} in all.")
-    )
+    texts = tool.texts_of(result, block, given.max_tokens, withheld=withheld)
+    return tool.Answered(data, (*texts, f"{total:,} in all."))
 
 
 # The tool `explain`: how a search came to its hits, or how a memory came to its text.
@@ -443,17 +443,17 @@ OWN_TOOLS: tuple[tool.AnyTool, ...] = (
 # What a user attaches to a conversation: prompts, and resources that hold memories as data.
 
 _RECENT, _OF_A_SESSION = 20, 100
+_RESOURCE_TOKENS = 20_000
+"""Of what a user attaches, which is to be there whole; a model that lists asks for less."""
 _NOTHING = tool.McpAnswer()
 """Prompts and resources are texts alone."""
 
 
-def _show(result: SearchResult, max_tokens: int = tool.DEFAULT_TOKENS) -> str:
+def _show(result: SearchResult, max_tokens: int) -> str:
     """Return a result as the escaped block, with its ids, and without what tries to steer."""
     shown, withheld = tool.drop_steering(result)
-    texts = tool.texts_of(shown, shown.answer_context(max_tokens), max_tokens)
-    if withheld:
-        texts += (f"Withheld, since they try to steer a model: {len(withheld)}.",)
-    return "\n".join(texts)
+    block = shown.answer_context(max_tokens)
+    return "\n".join(tool.texts_of(shown, block, max_tokens, withheld=withheld))
 
 
 # Prompts, each beside the tool of its name.
@@ -528,7 +528,8 @@ def _read_memory(memory: Memory, given: Named) -> tool.Answered:
 
 def _records(memory: Memory, records: Sequence[MemoryRecord]) -> tool.Answered:
     hits = tool.as_current_hits(memory, records)
-    return tool.Answered(_NOTHING, (_show(SearchResult(hits, Trace(LISTED))),))
+    told = _show(SearchResult(hits, Trace(LISTED)), _RESOURCE_TOKENS)
+    return tool.Answered(_NOTHING, (told,))
 
 
 RESOURCES: tuple[tool.AnyTool, ...] = (

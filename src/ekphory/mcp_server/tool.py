@@ -335,13 +335,24 @@ def format_records(records: Iterable[MemoryRecord]) -> str:
     return SearchResult(as_hits(records), Trace(LISTED)).to_prompt(DEFAULT_TOKENS)
 
 
-def texts_of(result: SearchResult, block: str, max_tokens: int) -> tuple[str, ...]:
-    """Return a block for the model, and by its indexes the ids that `update` and `forget` take."""
-    included = {hit.id for hit in result.prompt_block(max_tokens).included}
+def texts_of(
+    result: SearchResult, block: str, max_tokens: int, *, withheld: Sequence[Withheld] = ()
+) -> tuple[str, ...]:
+    """Return a block for the model, what it lacks, and the ids of its indexes.
+
+    `update` and `forget` take these ids.
+    """
+    shown = result.prompt_block(max_tokens)
+    included = {hit.id for hit in shown.included}
     ids = {
         str(place): hit.id for place, hit in enumerate(result.hits, start=1) if hit.id in included
     }
-    return (block, to_json({"ids": ids})) if ids else (block,)
+    texts = (block, to_json({"ids": ids})) if ids else (block,)
+    if left := sum(each.reason == "budget" for each in shown.left_out):
+        texts += (f"Not shown, since they do not fit into {max_tokens:,} tokens: {left:,}.",)
+    if withheld:
+        texts += (f"Withheld, since they try to steer a model: {len(withheld):,}.",)
+    return texts
 
 
 def to_json(value: object) -> str:

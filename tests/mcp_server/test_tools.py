@@ -163,6 +163,11 @@ def test_the_text_says_how_many_memories_it_has_no_room_for(agent):
     assert texts == ["", "Not shown, since they do not fit into 1 tokens: 4."]
 
 
+@pytest.mark.parametrize(("name", "arguments", "told"), TABLES["agents"]["refused"])
+def test_what_is_wrong_within_a_list_is_told_of_its_entries(offered, name, arguments, told):
+    assert offered("agents", user="ida").refusal(name, **arguments).startswith(told)
+
+
 class JoinedAtTheCount(Memory):
     """Gets one more draft, as from another process, right after it was asked for their number."""
 

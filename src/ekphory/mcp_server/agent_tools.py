@@ -295,6 +295,8 @@ class Related(tool.McpAnswer):
 
 
 def _related(memory: Memory, given: RelatedArguments) -> tool.Answered:
+    if given.path is not None and given.id is not None:
+        raise InvalidInput("path", given.path, "stands beside an id", "Give an id or a path")
     if given.path is not None:
         found = memory.list(filter=Comparison(NamedField("path"), "eq", given.path), limit=given.k)
     elif given.id is not None:

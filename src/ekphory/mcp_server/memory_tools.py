@@ -64,7 +64,7 @@ class GivenMemory(tool.Arguments):
     id: str | None = None
     """An id of your own; one is made where it is not given."""
 
-    metadata: dict[str, Scalar] | None = None
+    metadata: dict[str, tool.MetadataValue] | None = None
     """Values that a filter can ask for, as metadata.key."""
 
     @field_validator("metadata")
@@ -256,7 +256,7 @@ class Update(tool.Arguments):
     expires_at: str | None = None
     """From then on it is not recalled, ISO 8601."""
 
-    metadata: dict[str, Scalar] | None = None
+    metadata: dict[str, tool.MetadataValue] | None = None
     """Replaces all of the metadata."""
 
 

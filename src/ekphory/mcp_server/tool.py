@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WrapValidator
 
 from ekphory.catalog.access_keys import Rights
 from ekphory.config import Settings
@@ -372,6 +372,20 @@ def _texts(record: MemoryRecord) -> Iterator[str]:
         if isinstance(value, str) and value:
             yield value
     yield from record.metadata
+
+
+# Values of metadata
+
+
+def _read_value(given: object, read: Callable[[object], Scalar]) -> Scalar:
+    """Refuse in one sentence what each kind of value would refuse in one of its own."""
+    try:
+        return read(given)
+    except ValidationError:
+        raise ValueError("must be a text, a number or a boolean") from None
+
+
+MetadataValue = Annotated[Scalar, WrapValidator(_read_value)]
 
 
 # What `recall` and `explain` both take: a question, and how it is asked.

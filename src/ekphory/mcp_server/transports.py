@@ -12,7 +12,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, M
 from contextlib import asynccontextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, TextIO, TypeVar, cast
+from typing import Any, Literal, TextIO, TypeVar, cast, get_args, get_origin
 
 import anyio
 import anyio.to_thread
@@ -104,19 +104,28 @@ def failure(error: EkphoryError, *, names_places: bool) -> str:
 
 
 def _refused(found: Mapping[str, Any], tool: AnyTool) -> str:
-    name = ".".join(str(part) for part in found["loc"])
-    known = ", ".join(tool.arguments.model_fields)
+    *around, last = found["loc"]
+    place, name = (".".join(map(str, parts)) for parts in (around, found["loc"]))
+    fields = _model_at(tool.arguments, around).model_fields
+    known = f"{place or tool.name} takes: {', '.join(fields)}"
     if found["type"] == "missing":
-        return f"{name}: is missing. {tool.name} takes: {known}."
+        return f"{name}: is missing. {known}."
     value = shorten(found["input"])
     if found["type"] != "extra_forbidden":
-        return f"{name}={value}: {found['msg']}."
-    if name in _SCOPE_NAMES:
+        return f"{name}={value}: {found['msg'].removeprefix('Value error, ')}."
+    if last in _SCOPE_NAMES:
         return (
             f"{name}={value}: the scope comes from the server's configuration or the access key, "
             "never from a call. Leave it out."
         )
-    return f"{name}={value}: no such argument. {tool.name} takes: {known}."
+    return f"{name}={value}: no such argument. {known}."
+
+
+def _model_at(model: type[BaseModel], place: Sequence[str | int]) -> type[BaseModel]:
+    """Return the model of what stands in a list of the arguments, else that of the arguments."""
+    held = get_args(model.model_fields[str(place[0])].annotation) if place else ()
+    classes = (each for each in held if get_origin(each) is None and isinstance(each, type))
+    return next((each for each in classes if issubclass(each, BaseModel)), model)
 
 
 # Calls of tools.

@@ -61,6 +61,24 @@ def test_a_message_becomes_a_record_with_stable_id_session_and_moment(file):
     assert record.place == "conversations.json: conversation 0 (c1), message m1"
 
 
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("Feed it daily \ue200cite\ue202turn0search0\ue202turn0news1\ue201.", "Feed it daily."),
+        ('Visit \ue200entity\ue202["city","Oslo","Norway"]\ue201 in May.', "Visit Oslo in May."),
+        ("Visit \ue200entity\ue202Oslo\ue201 in May.", "Visit Oslo in May."),
+        ("See \ue200url\ue202the guide\ue202turn0search2\ue201.", "See the guide."),
+        ('\ue200image_group\ue202{"query":["rye"]}\ue201\nA rye loaf.', "A rye loaf."),
+        ("It costs \ue200 as it is.", "It costs \ue200 as it is."),
+    ],
+)
+def test_citations_of_an_answer_are_left_out_and_names_and_links_keep_their_words(
+    file, told, shown
+):
+    said = node("m1", "root", role="assistant", text=told)
+    assert texts(read(file, conversation([said], "m1"))) == [shown]
+
+
 def test_only_the_branch_that_is_shown_is_read_from_the_root_on(file):
     def shown(nodes, current):
         return texts(read(file, conversation(nodes, current)))

@@ -478,7 +478,7 @@ def _read_chatgpt_messages(conversation: Mapping[str, Any], place: str) -> Itera
             continue
         texts = list(_read_context(message, recipient))
         yield from texts
-        text = _read_content(message["content"])
+        text = _read_cards(_read_content(message["content"]))
         absence = _explain_absence(message, text)
         if absence is None:
             yield _read_message(message, text, node_id)
@@ -640,6 +640,35 @@ def _read_content(content: Mapping[str, object]) -> str:
     # A dictionary holds a picture, a sound or a transcript; only the last two kinds carry words.
     said = (read_text(part.get("text") if isinstance(part, dict) else part) for part in parts)
     return "\n".join(filter(None, said))
+
+
+_CARD = re.compile("([ \t]?)\ue200(\\w*)\ue202?([^\ue200\ue201]*)\ue201")
+_LABELLED = ("url", "link_title")
+
+
+def _read_cards(text: str) -> str:
+    """Return a text with the words of its links and names, and without its citations and cards.
+
+    An export has them between characters that the product does not show.
+    """
+
+    def show(found: re.Match[str]) -> str:
+        gap, kind, told = found.groups()
+        words = told.partition("\ue202")[0] if kind in _LABELLED else ""
+        if kind == "entity":
+            words = _read_entity(told)
+        return f"{gap}{words}" if words else ""
+
+    return _CARD.sub(show, text).strip()
+
+
+def _read_entity(told: str) -> str:
+    """Return the name in `["city", "Oslo", …]`; what is told otherwise is the name."""
+    try:
+        _, name, *_ = json.loads(told)
+    except (ValueError, TypeError, RecursionError):
+        return told
+    return read_text(name)
 
 
 def _describe_enclosures(message: Mapping[str, Any]) -> dict[str, Scalar]:

@@ -102,6 +102,14 @@ def test_nobody_finds_what_another_user_agent_or_run_has_said(mem0):
     assert texts(mem0.search("What?", filters={"user_id": "mara", "agent_id": "b"})) == []
 
 
+def test_the_number_of_a_user_names_it_in_filters_as_in_arguments(mem0):
+    mem0.add("I keep bees", user_id=7)
+    for asked in ({"filters": {"user_id": 7}}, {"filters": {"user_id": "7"}, "user_id": 7}):
+        assert [each["memory"] for each in mem0.get_all(**asked)["results"]] == ["I keep bees"]
+    with pytest.raises(InvalidInput, match="the call names '7'"):
+        mem0.get_all(user_id=7, filters={"user_id": 8})
+
+
 def test_shared_memories_of_the_project_are_not_a_users_own(mem0, open_memory):
     whole = open_memory()
     whole.add("Rules for everybody", id="rules", pool="shared_rules")

@@ -152,10 +152,11 @@ def read_filters(owner: Owner, filters: Mapping[str, Any] | None) -> tuple[Owner
         FilterError: They cannot be read.
         InvalidInput: They name another user, agent or run than the call does.
     """
-    named = {key: getattr(owner, key) for key in _OWNERS}
+    named = {key: _name(key, getattr(owner, key)) for key in _OWNERS}
     rest: list[Filter] = []
     for key, value in _list_conditions(filters):
-        if key in _OWNERS and isinstance(value, str) and value != "*":
+        if key in _OWNERS and isinstance(value, str | int) and value != "*":
+            value = _name(key, value)
             if named[key] not in (None, value):
                 raise InvalidInput(key, value, f"the call names {named[key]!r}", "Name one of them")
             named[key] = value

@@ -87,6 +87,21 @@ def test_every_user_finds_only_what_is_theirs(open_memory, tmp_path):
     assert [hit.text for hit in found] == ["Ben is allergic to peanuts"]
 
 
+@pytest.mark.parametrize("read", [read_mem0, read_zep])
+def test_a_memory_keeps_the_number_of_its_user_and_is_refused_where_that_is_no_name(given, read):
+    told = {"memory": "I keep bees", "content": "I keep bees", "created_at": "2026-01-01"}
+    records, broken = given(
+        read,
+        [
+            {**told, "id": "1", "user_id": 7},
+            {**told, "id": "2", "user_id": ["mara"]},
+            {**told, "id": "3", "user_id": ""},
+        ],
+    )
+    assert [record["user"] for record in records] == ["7", None]
+    assert broken == [("m.json: element 1", "user_id")]
+
+
 def test_messages_keep_thread_user_speaker_and_moment_and_empty_ones_are_left_out():
     (said, answered), broken = exported(read_zep, "zep_thread.json")
     assert broken == []

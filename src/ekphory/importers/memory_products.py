@@ -59,11 +59,20 @@ class Row:
         raise InvalidInput(names[-1], None, "no moment here", f"Add {names[-1]}, in ISO 8601")
 
     def name(self, *names: str) -> str | None:
-        """Return the first of these that is a text, of the row, else of what is around it."""
+        """Return the first of these names, of the row, else of what is around it.
+
+        Raises:
+            InvalidInput: One is neither a text nor a whole number.
+        """
         for values in (self.value, self.around):
             for name in names:
                 found = values.get(name)
-                if isinstance(found, str) and found.strip():
+                if isinstance(found, int) and not isinstance(found, bool):
+                    return str(found)
+                if not isinstance(found, str | None):
+                    problem = "must be a text or a whole number"
+                    raise InvalidInput(name, found, problem, 'Give a name such as "mara"')
+                if found and found.strip():
                     return found
         return None
 

@@ -347,7 +347,7 @@ def texts_of(
     ids = {
         str(place): hit.id for place, hit in enumerate(result.hits, start=1) if hit.id in included
     }
-    texts = (block, to_json({"ids": ids})) if ids else (block,)
+    texts: tuple[str, ...] = (block, to_json({"ids": ids})) if ids else (block,)
     if left := sum(each.reason == "budget" for each in shown.left_out):
         texts += (f"Not shown, since they do not fit into {max_tokens:,} tokens: {left:,}.",)
     if withheld:

@@ -182,6 +182,11 @@ def test_a_setting_can_be_changed_for_one_question_that_is_awaited(filled):
         asyncio.run(retriever.ainvoke("green tea", limit=3))
 
 
+def test_a_setting_that_is_misspelt_is_refused_and_not_passed_over(filled):
+    with pytest.raises(ValueError, match="filtr\n  Extra inputs are not permitted"):
+        EkphoryRetriever(memory=filled, filtr="type = 'semantic'")
+
+
 def test_a_scope_is_kept(open_memory):
     open_memory(user="jon").add("green tea")
     assert EkphoryRetriever(memory=open_memory(user="mara")).invoke("green tea") == []

@@ -115,6 +115,8 @@ class EkphoryRetriever(BaseRetriever):
     `invoke` takes them for one question: `retriever.invoke("…", k=3)`.
     """
 
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
     memory: Memory
     k: int = 10
     filter: str | None = None

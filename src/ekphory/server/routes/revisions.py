@@ -252,9 +252,9 @@ def list_conflicts(request: ListConflicts, session: ToRead) -> ConflictsAnswer:
 
     A scan may decide, and so needs the right to write.
     """
-    place = session.place(request)
     if request.scan:
-        session.place(request)
+        session.caller.check_rights("write")
+    place = session.place(request)
     with session.service.memory(place) as memory:
         found = memory.conflicts(scan=request.scan, limit=request.limit)
     return ConflictsAnswer(conflicts=show_revisions(found, place, session.service.uids))

@@ -147,6 +147,42 @@ def test_several_faults_of_a_payload_are_listed(server, project):
         assert (status, said in message) == (422, True)
 
 
+@pytest.mark.parametrize(
+    ("path", "fields", "told"),
+    [
+        (
+            "/memories/search",
+            {"query": "tea", "limt": 1},
+            "limt=1: no such field. Give org_id, project_id, query, top_k, filter, set_metadata, "
+            "expand_context, score_threshold, types, agent_mode, retrieval_trace",
+        ),
+        (
+            "/memories/list",
+            {"filters": "m.user_id = 'mara'"},
+            "filters=\"m.user_id = 'mara'\": no such field. Did you mean 'filter'?",
+        ),
+        (
+            "/memories",
+            {"messages": [{"content": "tea", "timestmap": "2020-01-01"}]},
+            "messages.0: timestmap='2020-01-01': no such field. Did you mean 'timestamp'?",
+        ),
+        (
+            "/projects",
+            {"config": {"rerankr": "small"}},
+            "config: rerankr='small': no such field. Did you mean 'reranker'?",
+        ),
+        (
+            "/inspect/forget",
+            {"id": "1", "purged": True},
+            "purged=True: no such field. Did you mean 'purge'?",
+        ),
+    ],
+)
+def test_a_field_that_is_misspelt_is_refused(server, made_project, path, fields, told):
+    status, message = server.refusal(path, {**made_project, **fields})
+    assert (status, message) == (422, f"Invalid request payload: {told}")
+
+
 def test_a_project_says_which_models_it_uses(server, project):
     config = server.answer("/projects", project, status=201)["config"]
     assert (config["embedder"], config["reranker"]) == ("hash-embedder", "overlap-reranker")

@@ -97,13 +97,13 @@ def test_a_key_of_another_organisation_does_not_see_what_names_none(served):
 
 
 def test_a_project_that_does_not_exist_is_not_found_and_no_read_makes_it(served):
-    asked = {"query": "tea", "org_id": "acme", "project_id": "ap"}
+    named = {"org_id": "acme", "project_id": "ap"}
     where = "Choose one that the inspector, or POST /api/v2/projects/list, lists."
     told = (404, f"There is no project 'ap' of organisation 'acme'. {where}")
-    paths = ("/memories/search", "/memories/list", "/inspect/search", "/inspect/outline")
-    for path in (*paths, "/inspect/searches"):
-        assert served.refusal(path, asked) == told
-    named = {"org_id": "acme", "project_id": "ap"}
+    for path in ("/memories/search", "/inspect/search"):
+        assert served.refusal(path, {"query": "tea", **named}) == told
+    for path in ("/memories/list", "/inspect/outline", "/inspect/searches"):
+        assert served.refusal(path, named) == told
     for path in ("/projects/get", "/projects/delete", "/projects/episode_count/get"):
         assert served.refusal(path, named) == told
     for path in ("extraction", "extraction/retry", "set_id/list"):

@@ -38,7 +38,9 @@ _MOST_TEXT = 750
 """Bytes of a message: it may echo what was sent, but never much of it."""
 _MOST_REPEATED = 100
 """Bytes of it where an answer has it a second time."""
-_MOST_PART = 150
+_MOST_PART, _MOST_MESSAGE = 150, 300
+"""Characters of the place of an error, and bytes of what is wrong there."""
+_PYDANTICS_OWN = "Value error, "
 _OUT_OF_ORDER = "The server cannot do this at the moment. Its log says why, under the request's id."
 _NO_SUCH_PATH = (
     "There is nothing at this path. /inspect shows the memories, /docs lists what can be asked."
@@ -149,5 +151,6 @@ def _one_in_words(found: Mapping[str, Any]) -> str:
     if found.get("type") == "json_invalid":
         return f"the body is not JSON: {found['ctx']['error']}, at character {found['loc'][-1]}"
     place = ".".join(str(part)[:_MOST_PART] for part in found.get("loc", ()) if part != "body")
-    message = str(found.get("msg", "Invalid value"))[:_MOST_PART]
+    message = str(found.get("msg", "Invalid value")).removeprefix(_PYDANTICS_OWN)
+    message = _clipped(message, _MOST_MESSAGE)
     return f"{place}: {message}" if place else message

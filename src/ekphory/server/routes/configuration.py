@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ekphory.catalog.database import NotPermitted
 from ekphory.catalog.projects import EpisodicSwitches
 from ekphory.server.routes import context
-from ekphory.server.schemas.names import Wire
+from ekphory.server.schemas.names import Asked, Wire
 from ekphory.service.configuration import (
     LEARNING_MODEL,
     RESOURCE_KINDS,
@@ -77,11 +77,8 @@ class ServerConfig(Wire):
     """Without a language model (llm_model), features are set by callers alone."""
 
 
-class _Update(Wire):
+class _Update(Asked):
     """What is left out, or null, stays; an empty name lets the server choose."""
-
-    # Stores of vectors and segments cannot be chosen: a caller must not believe that they were.
-    model_config = ConfigDict(extra="forbid")
 
 
 class UpdateLongTerm(_Update):
@@ -131,7 +128,7 @@ class UpdateMemory(_Update):
     semantic_memory: UpdateSemantic | None = None
 
 
-class AddResource(BaseModel):
+class AddResource(Asked):
     """A model to be declared, as `resources` in the configuration file has it."""
 
     name: str

@@ -21,6 +21,7 @@ from ekphory.server.routes.context import (
     ToWrite,
 )
 from ekphory.server.schemas.names import (
+    Asked,
     IdOrEmpty,
     Ids,
     InProject,
@@ -43,7 +44,7 @@ from ekphory.types import MemoryRecord
 PropertyType = Literal["bool", "int", "float", "str", "datetime"]
 
 
-class ProjectConfig(BaseModel):
+class ProjectConfig(Asked):
     """What a project uses; empty for what the server has."""
 
     backend: Literal["declarative", "event"] | None = None
@@ -131,7 +132,7 @@ MemoryKinds = Annotated[list[Kind], Field(max_length=8, fail_fast=True)]
 EpisodeType = Literal["message"]
 
 
-class Message(BaseModel):
+class Message(Asked):
     """Something that was said."""
 
     content: str

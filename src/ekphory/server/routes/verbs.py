@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -20,7 +20,7 @@ from starlette.background import BackgroundTask
 from ekphory.agent.provider import AgentOptions
 from ekphory.catalog.access_keys import Rights
 from ekphory.catalog.database import NotPermitted, NotThere
-from ekphory.errors import InvalidInput, suggest
+from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
 from ekphory.remote import EXPORT_REPORT, VERBS_PATH
 from ekphory.scope import SCOPE_FIELDS, Scope
@@ -28,6 +28,7 @@ from ekphory.search import SearchResult
 from ekphory.server.errors import describe_verb_error
 from ekphory.server.request_log import Metrics
 from ekphory.server.routes.context import NOT_THERE, REFUSALS, ToRead, begin_session
+from ekphory.server.schemas.names import refuse_others
 from ekphory.service.memory_service import MemoryService
 from ekphory.transfer import ExportReport, export_anew
 from ekphory.types import WriteReport, to_plain_data
@@ -129,19 +130,10 @@ verbs_router = APIRouter(
 )
 
 
-def _refuse_others(given: object, known: Sequence[str]) -> object:
-    """Refuse a name that is not known: unheeded, it would leave open what it was to bind."""
-    for name, value in given.items() if isinstance(given, Mapping) else ():
-        if name not in known:
-            remedy = f"{suggest(name, known)}Give {', '.join(known)}"
-            raise InvalidInput(name, value, "no such field", remedy)
-    return given
-
-
 class Call(BaseModel):
     """A verb's arguments, and the scope of the handle that it is called on."""
 
-    scope: Annotated[Scope, BeforeValidator(partial(_refuse_others, known=SCOPE_FIELDS))] = Field(
+    scope: Annotated[Scope, BeforeValidator(partial(refuse_others, known=SCOPE_FIELDS))] = Field(
         default=Scope(), description="Further bound by the key."
     )
     arguments: dict[str, Any] = Field(
@@ -151,7 +143,7 @@ class Call(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _names_nothing_else(cls, given: object) -> object:
-        return _refuse_others(given, known=("scope", "arguments"))
+        return refuse_others(given, known=("scope", "arguments"))
 
 
 class Returned(BaseModel):

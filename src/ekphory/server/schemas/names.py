@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -14,9 +15,10 @@ from pydantic import (
     Field,
     JsonValue,
     WithJsonSchema,
+    model_validator,
 )
 
-from ekphory.errors import InvalidInput
+from ekphory.errors import InvalidInput, suggest
 from ekphory.service.handles import FEATURES
 from ekphory.types import to_utc
 
@@ -25,6 +27,35 @@ class Wire(BaseModel):
     """What travels over the wire; the docstrings of its fields are described in the document."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+def refuse_others(given: object, known: Iterable[str]) -> object:
+    """Refuse a name that is not known: unheeded, it would leave open what it was to bind.
+
+    Raises:
+        InvalidInput: It is none of those that are known.
+    """
+    names = tuple(known)
+    for name, value in given.items() if isinstance(given, Mapping) else ():
+        if name not in names:
+            remedy = suggest(name, names) or f"Give {', '.join(names)}"
+            raise InvalidInput(name, value, "no such field", remedy.strip())
+    return given
+
+
+class Asked(Wire):
+    """What is asked, under these names and no others.
+
+    MemMachine's own server passes over what it does not know, a misspelt limit or filter too. Its
+    released clients (Python, TypeScript, n8n) send no other names than these.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_nothing_else(cls, given: object) -> object:
+        return refuse_others(given, cls.model_fields)
 
 
 # Errors on the wire, as MemMachine's clients read them.
@@ -129,7 +160,7 @@ Ids = Annotated[list[IdOrEmpty], Field(max_length=MOST_IDS, fail_fast=True)]
 Tags = Annotated[list[str], Field(max_length=_MOST_ENTRIES, fail_fast=True)]
 
 
-class InProject(Wire):
+class InProject(Asked):
     """Names a project; the universal one where it names none."""
 
     org_id: Annotated[Name, Field(examples=["home"])] = UNIVERSAL

@@ -100,6 +100,17 @@ def test_a_request_that_names_no_project_goes_to_the_keys_own(guarded, key_for):
     assert guarded.answer("/projects/list", key=bound) == [{"org_id": "named", "project_id": "own"}]
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/api/v2/metrics", "/api/v2/inspect/health"])
+def test_what_counts_all_organisations_is_for_keys_that_are_bound_to_none(guarded, key_for, path):
+    def status(**bound):
+        headers = {"Authorization": f"Bearer {key_for(**bound)}"}
+        return guarded.client.get(path, headers=headers).status_code
+
+    assert status(rights="read") == 200
+    assert status(org="home", rights="admin") == 403
+    assert status(org="home", project="chat", rights="admin") == 403
+
+
 def test_a_trace_of_another_project_is_not_there(guarded, key_for):
     mine, theirs = (key_for(org="home", project=name) for name in ("chat", "work"))
     guarded.answer("/projects", OWN, key=mine, status=201)

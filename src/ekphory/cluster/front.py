@@ -142,7 +142,8 @@ class Front:
             app.add_api_route(path, self._forward, methods=list(METHODS), response_model=None)
         return app
 
-    async def _show_metrics(self, _: Request) -> Response:
+    async def _show_metrics(self, request: Request) -> Response:
+        request.state.caller.check_unbound()
         content = generate_latest(self._metrics.registry)
         return Response(content, media_type=CONTENT_TYPE_LATEST)
 

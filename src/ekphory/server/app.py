@@ -63,7 +63,11 @@ def health(request: Request) -> dict[str, str]:
 @system_router.get("/metrics", response_class=Response, responses=REFUSALS)
 @system_router.get("/api/v2/metrics", response_class=Response, responses=REFUSALS)
 def metrics(session: ToRead) -> Response:
-    """Return counts and times of the process that answers, as Prometheus reads them."""
+    """Return counts and times of the process that answers, as Prometheus reads them.
+
+    For keys that are bound to nothing.
+    """
+    session.caller.check_unbound()
     session.metrics.extraction(session.service.extraction.state())
     return Response(generate_latest(session.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 

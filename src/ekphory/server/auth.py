@@ -57,6 +57,18 @@ class Caller:
                 f"This needs a key with the right to {needed}; this one may {self.rights}."
             )
 
+    def check_unbound(self) -> None:
+        """Check that the key reaches all projects, for what is about all of them.
+
+        Raises:
+            NotPermitted: It is bound.
+        """
+        if self.org is not None:
+            raise NotPermitted(
+                "This concerns all projects, and the key is bound to one organisation or project. "
+                "Use a key that is bound to nothing."
+            )
+
     def may_see(self, org: str, project: str) -> bool:
         """Whether a project is within what the key is bound to."""
         return self.org in (None, org) and self.project in (None, project)

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, Field
 
-from ekphory.catalog.database import NotPermitted
 from ekphory.catalog.projects import EpisodicSwitches
 from ekphory.server.routes import context
 from ekphory.server.schemas.names import Asked, Wire
@@ -160,8 +159,7 @@ def _unbound(session: context.ToAdminister) -> context.RouteSession:
     Raises:
         NotPermitted: It is bound.
     """
-    if session.caller.org is not None:
-        raise NotPermitted("This is the whole server's. Use a key with no organisation.")
+    session.caller.check_unbound()
     return session
 
 

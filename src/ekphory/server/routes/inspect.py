@@ -16,7 +16,7 @@ from fastapi.responses import FileResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from ekphory.agent_trace import RetrievalTrace
-from ekphory.catalog.database import NotPermitted, NotThere
+from ekphory.catalog.database import NotThere
 from ekphory.config import read_recorded
 from ekphory.prompting.block import estimate_tokens, format_age
 from ekphory.recorded_searches import RecordedIn, Surface
@@ -667,11 +667,7 @@ def inspect_latency(session: ToRead) -> LatencyAnswer:
 @inspect_router.get("/health")
 def inspect_health(session: ToRead) -> HealthAnswer:
     """Judge the whole store, as `ekphory doctor` does. For keys that are bound to nothing."""
-    if session.caller.org is not None:
-        raise NotPermitted(
-            "The store's health is about all projects, and the key is bound to one organisation "
-            "or project. Use a key that is bound to nothing."
-        )
+    session.caller.check_unbound()
     return health_answer(session.service.handles.health())
 
 

@@ -19,7 +19,7 @@ from starlette.background import BackgroundTask
 
 from ekphory.agent.provider import AgentOptions
 from ekphory.catalog.access_keys import Rights
-from ekphory.catalog.database import NotPermitted, NotThere
+from ekphory.catalog.database import NotThere
 from ekphory.errors import InvalidInput
 from ekphory.memory import Memory
 from ekphory.remote import EXPORT_REPORT, VERBS_PATH
@@ -158,8 +158,8 @@ def _serve(verb: Verb) -> Callable[..., Response]:
     """Return what answers a verb's path."""
 
     def answer(call: Call, session: ToRead) -> Response:
-        if verb.needs == "admin" and session.caller.org is not None:
-            raise NotPermitted("This concerns all projects; the key is bound to one organisation.")
+        if verb.needs == "admin":
+            session.caller.check_unbound()
         scope = session.caller.bind(call.scope)
         if call.arguments.get("scan"):
             session.caller.check_rights("write")  # it may decide

@@ -159,6 +159,24 @@ def test_a_project_keeps_the_reranker_that_it_names_when_the_default_is_another(
             assert server.answer("/projects/get", project)["config"]["reranker"] == reranker
 
 
+def test_what_is_sent_to_be_ranked_is_read_by_the_reranker_that_is_configured_now(configured):
+    asked = {"query": "tea", "documents": ["it rained", "tea is warm"]}
+    with configured(Path(__file__).with_suffix(".yaml").read_text()) as server:
+
+        def ranked():
+            answer = server.client.post("/rerank", json=asked).json()
+            return answer["model"], [each["index"] for each in answer["results"]]
+
+        assert ranked() == ("words", [1, 0])
+        long_term = "/api/v2/config/memory/episodic/long_term"
+        server.client.put(long_term, json={"reranker": "as_found"})
+        assert ranked() == ("as_found", [0, 1])
+        listed = server.client.get("/v1/models").json()["data"]
+        assert [each["id"] for each in listed] == ["ekphory-small", "as_found"]
+        server.client.put(long_term, json={"reranker": ""})
+        assert ranked() == ("words", [1, 0])
+
+
 def test_a_set_that_gets_another_embedder_keeps_its_features(client, by_length, project):
     memory = client.create_project(**project).memory()
     own = memory.get_semantic_set_id(metadata_tags=["user_id"], set_metadata={"user_id": "mara"})

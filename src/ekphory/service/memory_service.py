@@ -206,6 +206,15 @@ class MemoryService:
             chosen = self.configuration.of_project(Place(scope.org, scope.project))
         return self.handles.open(scope, surface="server", chosen=chosen)
 
+    def ranking_models(self) -> ServiceModels:
+        """Return what the service holds, with the reranker that is configured now.
+
+        Raises:
+            EkphoryError: It is not there any more, or cannot be loaded.
+        """
+        chosen = self.configuration.chosen("").reranker
+        return replace(self.models, reranker=chosen or self.models.reranker)
+
     def count(self, org: str) -> int:
         """Return how many memories an organisation holds."""
         with self.open(Scope(org=org)) as memory:

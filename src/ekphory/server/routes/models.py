@@ -334,7 +334,8 @@ def rerank(request: RerankRequest, session: ToRead) -> Response:
     passages = request.passages
     _check_number(passages, session.limits.documents, "documents")
     query = RerankQuery(request.query, tuple(request.context), request.now, request.instruction)
-    scores = session.service.models.rerank(query, passages)
+    models = session.service.ranking_models()
+    scores = models.rerank(query, passages)
     order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
     best = [(place, _scale(scores[place], request)) for place in order[: request.top_n or None]]
     texts = [each.text for each in passages]
@@ -352,7 +353,7 @@ def rerank(request: RerankRequest, session: ToRead) -> Response:
     answer = RerankAnswer(
         id=uuid.uuid4().hex,
         created=int(now_utc().timestamp()),
-        model=session.service.models.reranker_name,
+        model=models.reranker_name,
         results=[
             RerankResult(
                 index=place,
@@ -438,9 +439,10 @@ def _embed(
 @embeddings_router.get("/v1/models")
 def list_models(session: ToRead) -> Models:
     """List the models that the server has."""
-    found = [Model(id=session.service.models.embedder_name, kind="embedding")]
-    if session.service.models.reranker is not None:
-        found.append(Model(id=session.service.models.reranker_name, kind="reranking"))
+    models = session.service.ranking_models()
+    found = [Model(id=models.embedder_name, kind="embedding")]
+    if models.reranker is not None:
+        found.append(Model(id=models.reranker_name, kind="reranking"))
     return Models(data=found)
 
 

@@ -4,6 +4,7 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
+from urllib.parse import quote
 
 import pytest
 from memmachine_client import MemMachineClient
@@ -341,6 +342,18 @@ def test_a_model_whose_service_is_down_is_told_and_works_when_it_is_up(client, s
     assert (again.success, config.retry_embedder("late").success) == (True, True)
     (told,) = [each for each in config.get_resources().embedders if each.name == "late"]
     assert (told.provider, told.status.value, told.error) == ("openai", "ready", None)
+
+
+@pytest.mark.parametrize("name", ["BAAI/bge-small", "a/retry", "a b:c@d.e-f"])
+def test_a_model_of_any_name_that_can_be_declared_is_tried_again_and_taken_out(server, name):
+    path = "/api/v2/config/resources/rerankers"
+    declared = server.client.post(path, json={"name": name, "provider": "bm25"})
+    assert declared.status_code == 201
+    for written in (name, quote(name, safe="")):
+        tried = server.client.post(f"{path}/{written}/retry")
+        assert tried.json() == {"success": True, "status": "ready", "error": None}
+    assert server.client.delete(f"{path}/{name}").json()["message"] == f"{name} was taken out."
+    assert server.client.delete(f"{path}/{name}").status_code == 404
 
 
 def test_a_language_model_is_told_as_failed_where_it_is_not_reached(server):

@@ -248,13 +248,13 @@ def add_resource(kind: Kind, request: AddResource, session: ToChange) -> Resourc
     return _tried(put(kind, request.name, request.provider, config))
 
 
-@server_config_router.post("/resources/{kind}/{name}/retry", responses=context.NOT_THERE)
+@server_config_router.post("/resources/{kind}/{name:path}/retry", responses=context.NOT_THERE)
 def retry_resource(kind: Kind, name: str, session: ToChange) -> ResourceTried:
     """Load a model anew."""
     return _tried(session.service.configuration.try_resource(kind, name))
 
 
-@server_config_router.delete("/resources/{kind}/{name}", responses=context.NOT_THERE)
+@server_config_router.delete("/resources/{kind}/{name:path}", responses=context.NOT_THERE)
 def delete_resource(kind: Kind, name: str, session: ToChange) -> Done:
     """Take a model out that nothing uses."""
     session.service.configuration.delete_resource(kind, name)

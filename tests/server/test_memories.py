@@ -1,5 +1,7 @@
 """The REST paths as such: statuses, shapes and what the released client does not show."""
 
+import gzip
+
 import pytest
 from tests.server.running import running_server
 
@@ -130,6 +132,53 @@ def test_a_body_that_is_no_json_is_refused_with_the_place_of_the_fault(server):
     assert answered.json()["detail"]["message"] == (
         "Invalid request payload: the body is not JSON: Expecting value, at character 10"
     )
+
+
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ({}, "The body has no Content-Type."),
+        (
+            {"Content-Type": "application/x-www-form-urlencoded"},
+            "The body came as application/x-www-form-urlencoded.",
+        ),
+        ({"Content-Type": "text/plain"}, "The body came as text/plain."),
+    ],
+)
+def test_a_body_that_does_not_come_as_json_is_refused_with_the_header_to_send(
+    server, headers, told
+):
+    answered = server.client.post(
+        "/api/v2/memories/search", content='{"query": "tea"}', headers=headers
+    )
+    remedy = "Send JSON, with the header Content-Type: application/json"
+    assert answered.status_code == 422
+    assert answered.json()["detail"]["message"] == f"{told} {remedy}"
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "told"),
+    [
+        (
+            gzip.compress(b'{"query": "tea"}'),
+            {"Content-Encoding": "gzip"},
+            "The body is compressed, as its Content-Encoding says. Send it as it is.",
+        ),
+        (
+            '{"query": "Käse"}'.encode("latin-1"),
+            {"Content-Encoding": "identity"},
+            "The body is not UTF-8. Send JSON as UTF-8.",
+        ),
+    ],
+)
+def test_a_body_in_another_coding_is_refused_in_words(server, content, headers, told):
+    answered = server.client.post(
+        "/api/v2/memories/search",
+        content=content,
+        headers={"Content-Type": "application/json", **headers},
+    )
+    assert answered.status_code == 422
+    assert answered.json()["detail"]["message"] == told
 
 
 @pytest.mark.one_store

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -40,6 +41,7 @@ _MOST_REPEATED = 100
 """Bytes of it where an answer has it a second time."""
 _MOST_PART, _MOST_MESSAGE = 150, 300
 """Characters of the place of an error, and bytes of what is wrong there."""
+_JSON = re.compile(r"application/([\w.-]+\+)?json\b", re.IGNORECASE)
 _PYDANTICS_OWN = "Value error, "
 _OUT_OF_ORDER = "The server cannot do this at the moment. Its log says why, under the request's id."
 _NO_SUCH_PATH = (
@@ -123,7 +125,18 @@ async def _of_ekphory(request: Request, error: Exception) -> JSONResponse:
 async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     found = error.errors() if isinstance(error, RequestValidationError) else ()
     path, kind = request.url.path, "RequestValidationError"
-    return make_error_response(path, HTTPStatus.UNPROCESSABLE_ENTITY, _in_words(found), kind=kind)
+    message = _tell_type(request, found) or _in_words(found)
+    return make_error_response(path, HTTPStatus.UNPROCESSABLE_ENTITY, message, kind=kind)
+
+
+def _tell_type(request: Request, found: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return what to do about a body that was not read, since it did not come as JSON."""
+    kind = request.headers.get("content-type", "")
+    of_body = any(each.get("loc") == ("body",) for each in found)
+    if not of_body or _JSON.match(kind):
+        return None
+    came = f"came as {kind[:_MOST_PART]}" if kind else "has no Content-Type"
+    return f"The body {came}. Send JSON, with the header Content-Type: application/json"
 
 
 async def _of_http(request: Request, error: Exception) -> JSONResponse:

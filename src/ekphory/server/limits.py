@@ -54,6 +54,8 @@ class _Answer:
     headers: Mapping[str, str]
 
 
+_AS_IT_IS = (None, "", "identity")
+"""Values of Content-Encoding under which a body is read."""
 # What may be left of the body is not read.
 _CLOSING = {"Connection": "close"}
 
@@ -72,8 +74,14 @@ class Refusal(Enum):
     NOT_UTF8 = _Answer(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "InvalidInput",
-        "The body is UTF-16 or UTF-32. Send JSON as UTF-8.",
+        "The body is not UTF-8. Send JSON as UTF-8.",
         {},
+    )
+    COMPRESSED = _Answer(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "InvalidInput",
+        "The body is compressed, as its Content-Encoding says. Send it as it is.",
+        _CLOSING,
     )
     HALF_CHARACTER = _Answer(
         HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -159,6 +167,10 @@ def _as_utf8(body: bytes) -> bytes | Refusal:
     Other encodings are refused: what looks at bodies on their way reads UTF-8 alone.
     """
     if json.detect_encoding(body).startswith(("utf-16", "utf-32")):
+        return Refusal.NOT_UTF8
+    try:
+        body.decode()
+    except UnicodeDecodeError:
         return Refusal.NOT_UTF8
     return body.removeprefix(BOM_UTF8)
 
@@ -264,6 +276,8 @@ class LoadLimit:
         announced = request_log.header(scope, b"content-length") or "0"
         if announced.isdecimal() and int(announced[:20]) > self._limits.body_bytes:
             return Refusal.TOO_LARGE
+        if request_log.header(scope, b"content-encoding") not in _AS_IT_IS:
+            return Refusal.COMPRESSED
         with anyio.move_on_after(self._limits.body_seconds):
             return await self._read(receive)
         return Refusal.TOO_SLOW

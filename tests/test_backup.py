@@ -250,6 +250,24 @@ def test_a_backup_in_the_store_itself_and_of_no_store_are_refused(kitchen, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_catalog_is_restored_to_a_place_of_its_own(folder, tmp_path):
+    elsewhere = tmp_path / "server" / "sessions.sqlite3"
+    assert restore(folder, tmp_path / "copy", catalog=elsewhere).catalog
+    assert not (tmp_path / "copy" / "catalog.sqlite3").exists()
+    database = Database(elsewhere)
+    assert [each.project for each in Projects(database).all()] == ["home"]
+    database.close()
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o600
+    with pytest.raises(InvalidInput, match=r"catalog=.*there is something already"):
+        restore(folder, tmp_path / "again", catalog=elsewhere)
+    with Memory(tmp_path / "plain", embedder=HashEmbedder()) as memory:
+        memory.add("tea")
+    back_up(tmp_path / "plain", tmp_path / "without.tar")
+    with pytest.raises(InvalidInput, match=r"catalog=.*the backup holds no catalog"):
+        restore(tmp_path / "without.tar", tmp_path / "again", catalog=tmp_path / "other.sqlite3")
+    assert not (tmp_path / "again").exists()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX rights")
 def test_only_its_owner_can_read_a_backup_and_the_catalog(kitchen, folder, tmp_path):
     back_up(kitchen, tmp_path / "b.tar")

@@ -437,27 +437,41 @@ class RestoreReport:
 
 
 def restore(
-    source: str | Path, store: str | Path, *, on_progress: Progress = ignore_progress
+    source: str | Path,
+    store: str | Path,
+    *,
+    catalog: Path | None = None,
+    on_progress: Progress = ignore_progress,
 ) -> RestoreReport:
     """Make a store of what `back_up` wrote; it appears when all of it is there and proven right.
 
     Args:
         source: The folder or the `.tar` file.
         store: A new or empty directory.
+        catalog: A new file for the server's catalog; None for one in the store's directory.
         on_progress: Called with how many bytes are copied, and of how many.
 
     Raises:
-        InvalidInput: There is no backup, or the directory is taken.
+        InvalidInput: There is no backup, the directory or the catalog is taken, or the backup holds
+            no catalog.
         StoreError: A file of the backup is missing or changed; nothing was restored.
     """
     directory = _find_directory(store, "Restore to a directory, and copy that")
     _refuse_taken(directory, field="store")
+    if catalog is not None:
+        catalog = catalog.expanduser().resolve()
+        _refuse_taken(catalog, field="catalog")
     resident.release(str(directory))
     place = Path(source).expanduser().resolve()
     with _open_backup(place) as (opened, contents), write_aside(directory) as part:
+        if catalog is not None and not contents.has_catalog:
+            problem = "the backup holds no catalog"
+            raise InvalidInput("catalog", str(catalog), problem, "Leave it out")
         part.mkdir()
         _copy_all(opened, contents, part, Meter(contents.bytes, on_progress), str(place))
         _check_opened(part, contents, str(place))
+        if catalog is not None:
+            _move_catalog(part / CATALOG_FILE, catalog)
     return RestoreReport(store=directory, **_summarise(contents))
 
 
@@ -474,6 +488,16 @@ def _copy_all(source: Source, contents: Contents, part: Path, meter: Meter, wher
     if contents.has_catalog:
         # Holds digests of keys.
         (part / CATALOG_FILE).chmod(0o600)
+
+
+def _move_catalog(restored: Path, catalog: Path) -> None:
+    # It may lie on another disk than the store.
+    with write_aside(catalog) as aside:
+        aside.touch(mode=0o600)
+        shutil.copyfile(restored, aside)
+        with aside.open("rb+") as stream:
+            sync_file(stream)
+    restored.unlink()
 
 
 def _check_opened(part: Path, contents: Contents, where: str) -> None:

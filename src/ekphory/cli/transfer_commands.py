@@ -334,20 +334,24 @@ def backup(
 
 
 @command
-def restore(output: OutputOptions, *, source: Path, store: str | None = None) -> None:
+def restore(
+    output: OutputOptions, *, source: Path, store: str | None = None, catalog: Path | None = None
+) -> None:
     """Make a new store of a backup, after every byte of it was checked.
 
-    The store must not be there yet.
+    Neither the store nor the catalog must be there yet.
 
     Args:
         source (DIR|FILE.tar): What `ekphory backup` wrote.
         store (DIR): Directory of the store; else EKPHORY_STORE, else a folder in your data
             directory.
+        catalog (FILE): Where the server's catalog is put; else in the store.
     """
     from ekphory.backup import restore as put_back
 
     with show_copied_bytes() as tell:
-        report = put_back(source, store or read_settings().store, on_progress=tell)
+        place = store or read_settings().store
+        report = put_back(source, place, catalog=catalog, on_progress=tell)
     print_result(output, report, _describe_copy(report, f"restored to {report.store}"))
 
 

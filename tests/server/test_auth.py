@@ -139,7 +139,11 @@ def test_a_page_of_another_host_may_ask_only_where_it_is_named(server, tmp_path)
     assert allowed not in server.client.options(path, headers=page).headers
     with running_server(tmp_path / "store", origins=("https://app.example",)) as naming:
         answered = naming.client.options(path, headers=page)
+        health = naming.client.get("/health", headers={"Origin": "https://app.example"})
     assert answered.headers[allowed] == "https://app.example"
+    assert health.headers["access-control-expose-headers"] == (
+        "Retry-After, X-Export-Report, X-Request-ID, X-Trace-ID"
+    )
 
 
 @pytest.mark.parametrize(

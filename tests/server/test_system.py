@@ -54,6 +54,12 @@ def test_every_path_documents_its_refusals(server):
             assert refusals <= set(method["responses"]) or path.endswith("/health"), path
 
 
+@pytest.mark.parametrize("path", ["/health", "/api/v2/health"])
+def test_a_monitor_may_ask_for_the_head_of_health_alone(server, path):
+    answered = server.client.head(path)
+    assert (answered.status_code, answered.content) == (200, b"")
+
+
 def test_metrics_count_by_route_and_never_by_what_was_asked(server, say):
     say("tea")
     server.client.get("/api/v2/traces/some-trace")

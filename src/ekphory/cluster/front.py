@@ -135,7 +135,7 @@ class Front:
             f"{_INSPECT}/latency": self._show_latency,
         }
         for path, answer in own.items():
-            methods = ["POST" if path == _PROJECTS else "GET"]
+            methods = ["POST"] if path == _PROJECTS else ["GET", "HEAD"]
             app.add_api_route(path, answer, methods=methods, response_model=None)
         for path in sorted(PATHS - _PAGES - own.keys()):
             # Each by its name, for the log and the metrics.

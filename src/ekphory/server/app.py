@@ -53,7 +53,9 @@ system_router = APIRouter(tags=["System"])
 
 
 @system_router.get("/health")
+@system_router.head("/health", include_in_schema=False)
 @system_router.get("/api/v2/health")
+@system_router.head("/api/v2/health", include_in_schema=False)
 def health(request: Request) -> dict[str, str]:
     """Say that the server answers, and whether the store's upkeep succeeds."""
     upkeep = "failing" if request.app.state.service.handles.upkeep_fails() else "healthy"

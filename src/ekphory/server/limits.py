@@ -310,6 +310,8 @@ class LoadLimit:
         )
 
 
+_SHOWN_HEADERS = ("Retry-After", "X-Export-Report", "X-Request-ID", "X-Trace-ID")
+"""What pages of other hosts may read of an answer's headers."""
 METHODS = ("GET", "POST", "PUT", "DELETE")
 """What the paths of REST take."""
 
@@ -345,6 +347,7 @@ def guard(
             allow_origins=options.origins,
             allow_methods=methods,
             allow_headers=["*"],
+            expose_headers=_SHOWN_HEADERS,
         )
         layers.insert(1, cors)
     return layers

@@ -36,6 +36,24 @@ def test_what_cannot_be_stored_leaves_what_is_stored_intact(open_memory, given, 
     assert memory.add("more").added == 1
 
 
+@pytest.mark.parametrize("value", ["5", 5.0, True, None])
+@pytest.mark.parametrize(
+    ("ask", "remedy"),
+    [
+        (lambda memory, k: memory.search("tea", k=k), "Give 1 to 1,000"),
+        (lambda memory, k: memory.timeline("tea", k=k), "Give at least 1"),
+    ],
+)
+def test_a_number_that_is_not_whole_is_told_from_one_that_is_out_of_range(
+    memory, ask, remedy, value
+):
+    with pytest.raises(InvalidInput) as caught:
+        ask(memory, value)
+    assert str(caught.value) == f"k={value!r}: must be a whole number. {remedy}"
+    with pytest.raises(InvalidInput, match=f"^k=0: is out of range. {remedy}$"):
+        ask(memory, 0)
+
+
 @pytest.mark.parametrize("field", ["embedder", "reranker", "chat"])
 def test_what_is_not_a_model_is_refused_by_the_name_of_its_field(store_path, field):
     with pytest.raises(InvalidInput, match=f"^{field}=5: has no method"):

@@ -294,8 +294,7 @@ class Question:
     def __post_init__(self) -> None:
         if not isinstance(self.query, str):
             self._refuse("query", "must be a string", "Give a question or some words")
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= MOST_HITS:
-            self._refuse("k", "is out of range", f"Give 1 to {MOST_HITS:,}")
+        check_count("k", self.k, most=MOST_HITS)
         if self.min_score is not None and not _is_probability(self.min_score):
             self._refuse("min_score", "must be between 0 and 1", "Give a number from 0 to 1")
         if self.pools is not None and not (self.pools and are_strings(self.pools)):

@@ -351,14 +351,17 @@ def is_storable(text: str) -> bool:
     return _UNSTORABLE.search(text) is None
 
 
-def check_count(name: str, value: object, *, least: int = 1) -> None:
+def check_count(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:
     """Raise unless this is a number of things.
 
     Raises:
-        InvalidInput: It is not a whole number from `least` on.
+        InvalidInput: It is not a whole number from `least` on, or more than `most`.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInput(name, value, "is out of range", f"Give at least {least}")
+    remedy = f"Give at least {least}" if most is None else f"Give {least} to {most:,}"
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput(name, value, "must be a whole number", remedy)
+    if value < least or (most is not None and value > most):
+        raise InvalidInput(name, value, "is out of range", remedy)
 
 
 def check_records(records: object) -> None:

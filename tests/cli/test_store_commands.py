@@ -119,6 +119,12 @@ def test_a_store_is_embedded_anew_and_back_and_what_was_before_is_dropped(outdat
     assert "Give one of them" in outdated.failure("reembed", "--undo", "--drop-previous")
 
 
+def test_a_part_of_a_store_is_not_embedded_anew(outdated):
+    assert outdated.failure("reembed", "--project", "home") == (
+        "--project='home': names a part of the store, which is embedded as a whole. Leave it out"
+    )
+
+
 def test_the_presets_are_listed(ekphory):
     shown = ekphory.run("pipeline", "list").stdout
     assert all(name in shown for name in ("fast", "balanced", "accurate", "memory_spark", "rrf"))

@@ -17,6 +17,7 @@ from ekphory.cli.options import OutputOptions, StoreOptions, open_existing, sett
 from ekphory.cli.output import make_table, number_column, print_json, word_column
 from ekphory.config import read_settings
 from ekphory.errors import InvalidInput, StoreWarning
+from ekphory.scope import SCOPE_FIELDS
 
 if TYPE_CHECKING:
     from ekphory.store.checks import Finding
@@ -86,6 +87,10 @@ def reembed(
         undo: Go back to the vectors of the model before.
         drop_previous: Only remove the vectors of the model before.
     """
+    for name in SCOPE_FIELDS:
+        if (given := getattr(where, name)) is not None:
+            problem = "names a part of the store, which is embedded as a whole"
+            raise InvalidInput(f"--{name}", given, problem, "Leave it out")
     if undo and drop_previous:
         problem = "cannot stand beside --drop-previous"
         raise InvalidInput("--undo", True, problem, "Give one of them")

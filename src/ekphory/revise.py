@@ -110,10 +110,11 @@ class DecidedPair:
 
 # Decisions.
 
+OwnedId = tuple[tuple[str | None, ...], str]
+"""Whose a memory is, and its id."""
 
-def find_successors(
-    decided: Iterable[DecidedPair],
-) -> dict[tuple[tuple[str | None, ...], str], DecidedPair]:
+
+def find_successors(decided: Iterable[DecidedPair]) -> dict[OwnedId, DecidedPair]:
     """Return what superseded each memory that holds no more, by its owner and its id.
 
     Of several decisions on one memory the one with the newest successor counts, as in a search.

@@ -59,6 +59,23 @@ def test_an_episode_that_was_found_says_in_its_metadata_what_holds_in_its_place(
         }
 
 
+def test_an_episode_that_is_listed_says_in_its_metadata_what_holds_in_its_place(
+    server, project, moved
+):
+    rome, bonn = moved
+
+    def listed():
+        episodes = server.answer("/memories/list", project)["content"]["episodic_memory"]
+        return {each["uid"]: (each["metadata"], each["filterable_metadata"]) for each in episodes}
+
+    decided = {**project, "old": rome, "by": bonn, "at": "2025-08-01T00:00:00Z"}
+    made = server.answer("/memories/supersede", decided)
+    told = {"superseded_by": bonn, "superseded_since": "2025-08-01T00:00:00+00:00"}
+    assert listed() == {rome: (told, {}), bonn: ({}, {})}
+    server.answer("/memories/unsupersede", {**project, "revision": made["id"]})
+    assert listed() == {rome: ({}, {}), bonn: ({}, {})}
+
+
 def test_all_decisions_of_a_batch_are_taken_back_at_once(server, project, moved, ranked):
     rome, bonn = moved
     before, _ = ranked("I live in Rome")

@@ -111,22 +111,22 @@ def test_a_filter_by_user_agent_or_session_finds_what_python_wrote(
             ]
         )
     say(service, home, "over REST", metadata={"user_id": "mara"})
-    assert [each.text for each in service.episodes.page(home, condition, limit=9, offset=0)] == (
-        expected
-    )
+    assert [
+        each.record.text for each in service.episodes.page(home, condition, limit=9, offset=0)
+    ] == (expected)
 
 
 def test_created_at_in_a_filter_is_when_it_was_said(service, home):
     say(service, home, "old", at=NOON)
     say(service, home, "new")
     listed = service.episodes.page(home, "created_at < date('2026-05-02')", limit=5, offset=0)
-    assert [record.text for record in listed] == ["old"]
+    assert [each.record.text for each in listed] == ["old"]
 
 
 def test_a_filter_by_id_takes_the_uuid_that_is_shown(service, home):
     shown = service.uids.shown(home, say(service, home, "one", "two"))
     listed = service.episodes.page(home, f"uid IN ('{shown[0]}')", limit=5, offset=0)
-    assert [record.text for record in listed] == ["one"]
+    assert [each.record.text for each in listed] == ["one"]
 
 
 OWN = "041a1fee8adb7-38a34f2d0d128acd"

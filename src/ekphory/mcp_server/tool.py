@@ -17,13 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WrapValidato
 
 from ekphory.catalog.access_keys import Rights
 from ekphory.config import Settings
-from ekphory.errors import InvalidInput, MemoryNotFound
+from ekphory.errors import InvalidInput
 from ekphory.memory import Memory, is_server
 from ekphory.prompting.injection import find_injection
-from ekphory.revise import DecidedPair, find_successors
 from ekphory.scope import SCOPE_FIELDS, Scope, get_owner
 from ekphory.search import LISTED, SearchResult
 from ekphory.service.configuration import read_configuration
+from ekphory.service.episodes import read_successors
 from ekphory.service.handles import Handles
 from ekphory.service.learning import ExtractionSettings, read_learnt
 from ekphory.service.memory_service import MemoryService
@@ -38,8 +38,6 @@ from ekphory.types import (
     Trace,
 )
 
-_MOST_DECISIONS = 1_000
-"""On the memories of one page."""
 Effect = Literal["reads", "adds", "changes", "forgets"]
 """What a call does to the memories of a scope; `changes` keeps the earlier version."""
 
@@ -308,7 +306,7 @@ def as_hits(records: Iterable[MemoryRecord]) -> tuple[Hit, ...]:
 
 def as_current_hits(memory: Memory, records: Sequence[MemoryRecord]) -> tuple[Hit, ...]:
     """Return records as hits that say which memory holds in the place of each, and since when."""
-    later = find_successors(_find_decisions(memory, [record.id for record in records]))
+    later = read_successors(memory, [record.id for record in records])
     found = []
     for hit in as_hits(records):
         decided = later.get((get_owner(hit.memory), hit.id))
@@ -316,18 +314,6 @@ def as_current_hits(memory: Memory, records: Sequence[MemoryRecord]) -> tuple[Hi
             hit = replace(hit, superseded_by=decided.newer.id, since=decided.since)
         found.append(hit)
     return tuple(found)
-
-
-def _find_decisions(memory: Memory, ids: list[str]) -> Sequence[DecidedPair]:
-    """Return the decisions on memories, without those that were removed since they were listed."""
-    while ids:
-        try:
-            return memory.revisions(of=ids, limit=_MOST_DECISIONS)
-        except MemoryNotFound as removed:
-            if removed.memory_id not in ids:
-                raise
-            ids = [each for each in ids if each != removed.memory_id]
-    return ()
 
 
 def format_records(records: Iterable[MemoryRecord]) -> str:

@@ -15,6 +15,7 @@ from ekphory.agent.provider import AgentOptions
 from ekphory.capture.services import ENTITIES
 from ekphory.catalog.database import Database
 from ekphory.catalog.projects import EpisodicSwitches
+from ekphory.errors import MemoryNotFound
 from ekphory.filters.grammar import parse_filter
 from ekphory.filters.tree import (
     And,
@@ -31,7 +32,8 @@ from ekphory.filters.tree import (
     Value,
 )
 from ekphory.memory import Memory
-from ekphory.scope import SCOPE_FIELDS, Scope
+from ekphory.revise import DecidedPair, OwnedId, find_successors
+from ekphory.scope import SCOPE_FIELDS, Scope, get_owner
 from ekphory.search import MOST_HITS, SearchResult
 from ekphory.service.configuration import Configuration
 from ekphory.service.handles import Handles, Place
@@ -362,6 +364,28 @@ class FoundEpisodes:
     result: SearchResult | None
 
 
+# What holds in the place of what is listed.
+
+_MOST_DECISIONS = 100_000
+"""On the memories of one page."""
+
+
+def read_successors(memory: Memory, ids: Sequence[str]) -> dict[OwnedId, DecidedPair]:
+    """Return what superseded those of these memories that hold no more, as `find_successors`.
+
+    One that was removed since it was listed is passed over.
+    """
+    there = list(ids) if memory.revisions(limit=1) else []
+    while there:
+        try:
+            return find_successors(memory.revisions(of=there, limit=_MOST_DECISIONS))
+        except MemoryNotFound as removed:
+            if removed.memory_id not in there:
+                raise
+            there = [each for each in there if each != removed.memory_id]
+    return {}
+
+
 # The episodes around those that were found.
 
 _MOST_AT_ONE_MOMENT = 1_000
@@ -518,11 +542,19 @@ class Episodes:
         before = [each.record for each in found if each.record.id not in known]
         return self._summaries.summarise(f"{place.session_key}\0{where}", before)
 
-    def page(self, place: Place, condition: str, *, limit: int, offset: int) -> list[MemoryRecord]:
+    def page(self, place: Place, condition: str, *, limit: int, offset: int) -> list[Episode]:
         """Read the episodes that fulfil a condition, in the order in which they were said."""
         asked = self._uids.read_filter(place, condition)
         with self._handles.episodes(place) as memory:
-            return memory.list(filter=asked, limit=limit, offset=offset, order="oldest")
+            records = memory.list(filter=asked, limit=limit, offset=offset, order="oldest")
+            later = read_successors(memory, [record.id for record in records])
+        decided = [later.get((get_owner(record), record.id)) for record in records]
+        return [
+            Episode(record)
+            if pair is None
+            else Episode(record, superseded_by=pair.newer.id, since=pair.since)
+            for record, pair in zip(records, decided, strict=True)
+        ]
 
     def count(self, place: Place) -> int:
         """How many episodes a project holds."""

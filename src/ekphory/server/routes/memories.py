@@ -37,7 +37,6 @@ from ekphory.service.episodes import EpisodeMessage as Said
 from ekphory.service.handles import Place
 from ekphory.service.memory_service import KINDS, Kind, SearchFindings
 from ekphory.service.semantic import Feature
-from ekphory.types import MemoryRecord
 
 # Projects.
 
@@ -343,10 +342,7 @@ class DeleteFeatures(InProject):
 def found_episodes(found: FoundEpisodes, place: Place, uids: Uids) -> EpisodicMemory:
     """Return what episodic memory found."""
     episodes = (*found.long_term, *found.short_term)
-    # All at once: what the catalog knows of ids is read once.
-    successors = [each.superseded_by for each in episodes if each.superseded_by is not None]
-    names = [*(each.record.id for each in episodes), *successors]
-    uid_of = dict(zip(names, uids.shown(place, names), strict=True))
+    uid_of = _name_episodes(episodes, place, uids)
     shaped = [show_episode(each, uid_of) for each in episodes]
     long_term = len(found.long_term)
     return EpisodicMemory(
@@ -359,20 +355,26 @@ def found_episodes(found: FoundEpisodes, place: Place, uids: Uids) -> EpisodicMe
     )
 
 
-def listed_episodes(
-    records: Sequence[MemoryRecord], place: Place, uids: Uids
-) -> list[ListedEpisode]:
-    """Return episodes as they are kept."""
-    shown = uids.shown(place, [record.id for record in records])
+def listed_episodes(episodes: Sequence[Episode], place: Place, uids: Uids) -> list[ListedEpisode]:
+    """Return episodes as they are kept; their metadata says what holds in their place."""
+    uid_of = _name_episodes(episodes, place, uids)
     return [
         ListedEpisode(
-            **_shared(record, uid),
+            **_shared(each, uid_of),
             session_key=place.session_key,
-            sequence_num=record.sequence or 0,
-            filterable_metadata=episode_metadata(record),
+            sequence_num=each.record.sequence or 0,
+            filterable_metadata=episode_metadata(each.record),
         )
-        for record, uid in zip(records, shown, strict=True)
+        for each in episodes
     ]
+
+
+def _name_episodes(episodes: Sequence[Episode], place: Place, uids: Uids) -> dict[str, str]:
+    """Return under which id each episode, and what holds in its place, is shown, by its own."""
+    successors = [each.superseded_by for each in episodes if each.superseded_by is not None]
+    # All at once: what the catalog knows of ids is read once.
+    names = [*(each.record.id for each in episodes), *successors]
+    return dict(zip(names, uids.shown(place, names), strict=True))
 
 
 def show_feature(feature: Feature, *, citations: list[str] | None) -> SemanticFeature:
@@ -400,25 +402,24 @@ def show_episode(episode: Episode, uid_of: Mapping[str, str]) -> FoundEpisode:
         episode: What was found.
         uid_of: By its id and that of what holds in its place, under which it is shown.
     """
-    fields = _shared(episode.record, uid_of[episode.record.id])
+    return FoundEpisode(**_shared(episode, uid_of), score=episode.score)
+
+
+def _shared(episode: Episode, uid_of: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields that found and listed episodes have in common."""
+    record, told = episode.record, {}
     if episode.superseded_by is not None and episode.since is not None:
         told = {
             "superseded_by": uid_of[episode.superseded_by],
             "superseded_since": episode.since.isoformat(),
         }
-        fields["metadata"] = told | fields["metadata"]
-    return FoundEpisode(**fields, score=episode.score)
-
-
-def _shared(record: MemoryRecord, uid: str) -> dict[str, Any]:
-    """Return the fields that found and listed episodes have in common."""
     return {
-        "uid": uid,
+        "uid": uid_of[record.id],
         "content": record.text,
         "producer_id": record.producer,
         "producer_role": record.role,
         "produced_for_id": record.produced_for,
-        "metadata": episode_metadata(record),
+        "metadata": told | episode_metadata(record),
         "created_at": record.at,
     }
 
@@ -496,8 +497,8 @@ def list_memories(request: ListMemories, session: ToRead) -> Response:
     limit, offset = request.page_size, request.page_size * request.page_num
     content = ListContent()
     if "episodic" in kinds:
-        records = session.service.episodes.page(place, request.filter, limit=limit, offset=offset)
-        content.episodic_memory = listed_episodes(records, place, session.service.uids)
+        episodes = session.service.episodes.page(place, request.filter, limit=limit, offset=offset)
+        content.episodic_memory = listed_episodes(episodes, place, session.service.uids)
     if "semantic" in kinds:
         features = session.service.features.page(
             place,

@@ -86,6 +86,16 @@ def test_the_verbs_reach_what_rest_wrote_into_a_project_with_its_own_embedder(
     assert [each.content for each in said] == ["tea", "coffee"]
 
 
+def test_an_organisation_holds_what_projects_with_their_own_embedders_hold(
+    client, by_length, project, server
+):
+    client.create_project(**project, embedder=by_length).memory().add("tea")
+    server.answer("/memories", {**project, "project_id": "b", "messages": [{"content": "milk"}]})
+    elsewhere = {"org_id": "elsewhere", "project_id": "c"}
+    client.create_project(**elsewhere, embedder=by_length).memory().add("coffee")
+    assert server.service.count(project["org_id"]) == 2
+
+
 def test_a_deleted_project_with_its_own_embedder_leaves_nothing_in_the_main_store(
     client, by_length, project, server
 ):

@@ -216,9 +216,19 @@ class MemoryService:
         return replace(self.models, reranker=chosen or self.models.reranker)
 
     def count(self, org: str) -> int:
-        """Return how many memories an organisation holds."""
-        with self.open(Scope(org=org)) as memory:
-            return memory.count()
+        """Return how many memories an organisation holds, those of other embedders as well.
+
+        Raises:
+            EkphoryError: An embedder of a project is not there any more, or cannot be loaded.
+        """
+        own = (each.config for each in self.projects.all() if each.org == org)
+        named = {"", *(str(config.get("embedder") or "") for config in own)}
+        stores = {each.folder: each for each in map(self.configuration.chosen, named)}
+        found = 0
+        for chosen in stores.values():
+            with self.handles.open(Scope(org=org), surface="server", chosen=chosen) as memory:
+                found += memory.count()
+        return found
 
     def search(
         self,

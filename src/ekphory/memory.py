@@ -196,7 +196,8 @@ class Memory:
         With an `id` the id alone decides whether it is there already; without one its scope,
         producer, text, `at`, session and sequence, as given. A `type` or `importance` that is not
         given is what the embedder predicts, where it can, else "unknown" and 0.5. With `redact`
-        the secrets that are found in the text, such as keys and passwords, are cut out before.
+        the secrets found in the text, `source` and `metadata`, such as keys and passwords, are
+        cut out before.
 
         Returns:
             A report with `added` 1 or `skipped` 1, and the memory's id in `ids`.
@@ -205,7 +206,7 @@ class Memory:
             InvalidInput: A field cannot be stored; nothing was written.
         """
         given = {
-            "text": capturing.clean_text(text) if redact else text,
+            "text": text,
             "id": id,
             "at": at,
             "producer": producer,
@@ -220,8 +221,9 @@ class Memory:
             "source": source,
             "metadata": metadata,
         }
-        entry = make_draft(given, scope=self.scope, now=now_utc())
-        return _traced(lambda: write.add_drafts(self._engine, self.scope, [entry]))
+        records = capturing.clean_records([given]) if redact else [given]
+        drafts = [make_draft(each, scope=self.scope, now=now_utc()) for each in records]
+        return _traced(lambda: write.add_drafts(self._engine, self.scope, drafts))
 
     @_verb
     def add_messages(

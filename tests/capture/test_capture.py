@@ -269,6 +269,15 @@ def test_a_secret_is_cut_out_of_what_is_added_where_that_is_asked_for(memory, re
     ]
 
 
+def test_a_secret_of_what_is_added_is_cut_out_of_its_metadata_and_source_too(
+    memory, read_as, store_path
+):
+    read_as({})
+    text, value = "the password is hedgehog-Lamp-91", "hedgehog-Lamp-91"
+    memory.add(text, source=f"note {value}", metadata={"about": value}, redact=True)
+    assert "hedgehog-Lamp-91" not in stored_rows(store_path)
+
+
 @pytest.mark.parametrize("session", [None, "s1"])
 def test_a_secret_of_one_record_is_cut_out_of_the_others_and_of_their_metadata(
     memory, read_as, session, store_path

@@ -587,7 +587,8 @@ def recipe(
     """Make a bundled model again from base weights, step by step; run it again to go on.
 
     Args:
-        name: ekphory-small, ekphory-rerank-small, ekphory-rerank-tiny, or a file.
+        name: A bundled model such as ekphory-small or ekphory-change-reader (a file of
+            `lab/recipes`, without its ending), or a file of your own.
         target (--output DIR): Gets every step; finished ones stay.
         dry_run: Only show the plan.
     """

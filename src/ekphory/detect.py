@@ -64,9 +64,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0
 """Before a comparison that failed is tried again; each pause is twice the one before."""
 _LONGEST = 2_000
 """Characters of a statement that a language model is shown."""
-ACTS_ON_TALK = 0.8
+ACTS_ON_TALK = 0.75
 """From this probability on a turn of a dialogue, or what was captured of one, supersedes another.
-What is said in a day is mostly about different things (docs/LOG.md, 48)."""
+What is said in a day is mostly about different things (docs/LOG.md, 48 and 71)."""
 EXCEPTION_LASTS = timedelta(days=14)
 """An exception whose end nobody told is over then."""
 _PERSONS = frozenset({"", "user", "human", "norole"})

@@ -35,6 +35,21 @@ def test_the_demo_shows_searches_stages_history_questions_and_chains_hop_by_hop(
         assert any(part in line for line in lines), part
 
 
+@pytest.mark.slow
+def test_where_mara_lives_is_her_new_address_and_the_old_one_is_marked_and_found_as_the_past(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("EKPHORY_DETECT_CHANGES", "1")
+    with Memory(tmp_path) as memory:
+        memory.add_many(demo_records())
+        memory.settle()
+        now = memory.search("Where does Mara live?", k=3, now=DEMO_NOW)
+        before = memory.search("Where did Mara live before?", k=3, now=DEMO_NOW)
+    superseded = {hit.id: hit.superseded_by for hit in now}
+    assert (now[0].id, superseded["s1-12"]) == ("s6-01", "s6-01")
+    assert before[0].id == "s1-12"
+
+
 @pytest.mark.long
 def test_a_kept_demo_can_be_asked_further_and_most_of_its_questions_are_answered(ekphory, tmp_path):
     report = ekphory.json("demo", "--keep", str(tmp_path / "mara"))

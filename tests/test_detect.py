@@ -481,13 +481,13 @@ TURN = {"session": "s", "sequence": 4}
 @pytest.mark.parametrize(
     ("older", "newer", "probability", "state"),
     [
-        (CAPTURED, CAPTURED, 0.79, "conflict"),
-        (CAPTURED, CAPTURED, 0.81, "active"),
+        (CAPTURED, CAPTURED, 0.74, "conflict"),
+        (CAPTURED, CAPTURED, 0.76, "active"),
         ({}, CAPTURED, 0.6, "active"),
         (CAPTURED, {}, 0.6, "active"),
-        (TURN, TURN, 0.79, "conflict"),
-        (TURN, CAPTURED, 0.79, "conflict"),
-        (TURN, TURN, 0.81, "active"),
+        (TURN, TURN, 0.74, "conflict"),
+        (TURN, CAPTURED, 0.74, "conflict"),
+        (TURN, TURN, 0.76, "active"),
         ({}, TURN, 0.6, "active"),
     ],
 )

@@ -50,6 +50,7 @@ READ_SECONDS = 5.0
 """So long a read may take; then it is refused, and can be asked again."""
 WHOLE_SECONDS = 55.0
 """So long where all shards are read as one: less than clients wait."""
+_HEALTH = ("/health", "/api/v2/health")
 _PROJECTS = "/api/v2/projects/list"
 _INSPECT = "/api/v2/inspect"
 _TRACES = "/api/v2/traces"
@@ -126,7 +127,7 @@ class Front:
         app.include_router(inspect.inspector_page_router)
         own = {
             "/docs": show_docs,
-            **dict.fromkeys(("/health", "/api/v2/health"), _health),
+            **dict.fromkeys(_HEALTH, _health),
             **dict.fromkeys(("/metrics", "/api/v2/metrics"), self._show_metrics),
             _PROJECTS: self._list_projects,
             f"{_TRACES}/{{trace_id}}": self._show_trace,
@@ -135,8 +136,10 @@ class Front:
             f"{_INSPECT}/latency": self._show_latency,
         }
         for path, answer in own.items():
-            methods = ["POST"] if path == _PROJECTS else ["GET", "HEAD"]
+            methods = ["POST"] if path == _PROJECTS else ["GET"]
             app.add_api_route(path, answer, methods=methods, response_model=None)
+        for path in _HEALTH:
+            app.add_api_route(path, _health, methods=["HEAD"])
         for path in sorted(PATHS - _PAGES - own.keys()):
             # Each by its name, for the log and the metrics.
             app.add_api_route(path, self._forward, methods=list(METHODS), response_model=None)

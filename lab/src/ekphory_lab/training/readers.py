@@ -226,7 +226,6 @@ class ChangeTraining(UpperTraining):
 
     name: str = "change-reader"
     epochs: int = 2
-    averaging: float = 0.998
 
 
 def train_change_reader(

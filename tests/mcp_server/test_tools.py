@@ -4,6 +4,7 @@ import json
 
 import pytest
 from tests.cases import read_tables
+from tests.stored import stored_rows
 
 from ekphory import Memory
 from ekphory.errors import InvalidInput
@@ -199,6 +200,16 @@ def test_forgetting_by_a_filter_takes_no_memory_that_was_written_after_the_count
         else:
             assert forget.run(memory, given).data.forgotten == 2
             assert [each.text for each in memory.list()] == ["draft 3"]
+
+
+def test_a_purge_by_a_filter_leaves_no_byte_of_any_of_a_thousand_memories(memory, store_path):
+    (forget,) = (tool for tool in OWN_TOOLS if tool.name == "forget")
+    memory.add_many([{"text": f"zebra {number}", "source": "draft"} for number in range(1001)])
+    memory.add("tea", source="kept")
+    given = Forget(filter="source = 'draft'", expected_count=1001, purge=True)
+    assert forget.run(memory, given).data.forgotten == 1001
+    assert [each.text for each in memory.list()] == ["tea"]
+    assert "zebra" not in stored_rows(store_path)
 
 
 @pytest.mark.parametrize(("name", "arguments", "told"), TABLES["calls"]["refused"])
